@@ -1,0 +1,415 @@
+"""The report: one value that holds everything a person or program is told, shaped as `interface.md` "JSON".
+
+Every renderer reads this and nothing else, so no two outputs can disagree. Durations are milliseconds, ratios 0..1,
+instants UTC ISO-8601 strings; unknown is `None`. The JSON Schema is made from these classes.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from hopscope.model.plan import Family, Protocol, Site, VantageKind
+from hopscope.model.record import Clock, ErrorClass
+
+SCHEMA = "hopscope/1"
+
+Severity = Literal["info", "warning", "unknown", "critical"]
+Status = Literal["ok", "warning", "unknown", "critical"]
+Confidence = Literal["shown", "likely", "undecided"]
+Outcome = Literal[
+    "ok", "degraded", "dns", "refused", "timeout", "unreachable", "prohibited", "tls", "http", "client-limited"
+]
+SampleOutcome = Literal["replied", "lost", "late", "unsent", "refused", "unreachable", "void"]
+Label = Literal["lossy-from", "slow-from", "varying-from", "replies-limited", "silent", "not-enough-data", "ok"]
+FindingKind = Literal[
+    "lossy-from", "slow-from", "varying-from", "replies-limited", "uneven-flows", "path-changed", "shared-segment",
+    "path-loop", "mtu-black-hole", "filtered", "refused", "admin-prohibited", "unreachable", "rate-limited",
+    "accept-limited", "port-forwarded", "answered-by-middlebox", "dns-failed", "dns-slow", "family-broken",
+    "address-changed", "interface-fault", "tls-failed", "certificate-expiring", "certificate-changed", "http-error",
+    "edge-in-front", "upload-bound", "throughput-limited", "idle-reset", "bufferbloat", "server-slow", "queueing",
+    "cold-start", "buffering", "network-stall", "server-stall", "throttled", "memory-pressure", "claim-disagrees",
+    "over-budget", "level-shift", "doubtful-place", "detour", "vantage-fault", "client-limited", "not-enough-data",
+]  # fmt: skip
+Role = Literal["you", "access", "transit", "border", "provider", "operator", "model-server", "unknown"]
+Evidence = dict[str, str | int | float | bool | None]
+
+
+class Loss(Struct, frozen=True, kw_only=True):
+    """Round-trip loss (RFC 6673): `sent = received + lost`; interval `low..high` is Wilson's, 95 %."""
+
+    sent: int
+    received: int
+    lost: int
+    late: int = 0
+    duplicates: int = 0
+    unsent: int = 0
+    void: int = 0
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    episodes: int = 0
+    longest: int = 0
+
+
+class Delay(Struct, frozen=True, kw_only=True):
+    """Round-trip delay (RFC 2681) of those that were answered, in milliseconds, with order-statistic intervals."""
+
+    n: int
+    min_ms: float | None = None
+    p50_ms: float | None = None
+    p50_low_ms: float | None = None
+    p50_high_ms: float | None = None
+    mean_ms: float | None = None
+    p95_ms: float | None = None
+    p95_low_ms: float | None = None
+    p95_high_ms: float | None = None
+    p99_ms: float | None = None
+    max_ms: float | None = None
+    stdev_ms: float | None = None
+    pdv_p95_ms: float | None = None
+    ipdv_mean_ms: float | None = None
+
+
+class Client(Struct, frozen=True, kw_only=True):
+    """How well the measuring side did itself (method 1.6)."""
+
+    late_p99_ms: float | None = None
+    drops: int = 0
+    clock_step_ms: float = 0.0
+    limited: bool = False
+
+
+class PingSample(Struct, frozen=True, kw_only=True):
+    """One probe of a series."""
+
+    seq: int
+    flow: int
+    warmup: bool
+    sent_at: str
+    outcome: SampleOutcome
+    rtt_ms: float | None
+    clock: Clock | None
+    reply_ttl: int | None
+
+
+class Samples:
+    """The samples of a series, made one at a time: a million of them need not stand in memory together."""
+
+    def __iter__(self) -> Iterator[PingSample]:
+        """Yield every sample in the order of sending."""
+        raise NotImplementedError
+
+
+class FlowReport(Struct, frozen=True, kw_only=True):
+    """Loss and delay of one flow of a series."""
+
+    flow: int
+    loss: Loss
+    delay: Delay
+
+
+class PingResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="ping"):
+    """A series to one address from one vantage."""
+
+    target: str
+    vantage: str
+    outcome: Outcome
+    address: str | None
+    family: Family | None
+    protocol: Protocol
+    port: int | None
+    started_at: str | None
+    finished_at: str | None
+    client: Client
+    clock: Clock | None
+    loss: Loss
+    delay: Delay
+    flows: tuple[FlowReport, ...]
+    samples: Samples
+    why: str | None = None
+
+
+class Responder(Struct, frozen=True, kw_only=True):
+    """A router or host that answered at one TTL."""
+
+    address: str
+    received: int
+    hostname: str | None = None
+    asn: int | None = None
+    as_name: str | None = None
+    place: str | None = None
+    mpls: tuple[int, ...] | None = None
+    reply_ttl: int | None = None
+    quoted_ttl: int | None = None
+    quoted_tos: int | None = None
+    delay: Delay
+
+
+class Hop(Struct, frozen=True, kw_only=True):
+    """One TTL, silent ones included (method 3.5)."""
+
+    ttl: int
+    label: Label
+    labels: tuple[Label, ...]
+    responders: tuple[Responder, ...]
+    loss: Loss
+    delay: Delay
+    evidence: Evidence
+
+
+class PathEnd(Struct, frozen=True, kw_only=True):
+    """How the path ended (method 3.4)."""
+
+    how: Literal["echo-reply", "syn-ack", "rst", "unreachable", "nat", "gap-limit", "max-ttl"]
+    code: int | None
+    address: str | None
+    ttl: int | None
+
+
+class FlowPath(Struct, frozen=True, kw_only=True):
+    """Counts of one traced flow: `ttls` are those at which anybody answered."""
+
+    flow: int
+    source_port: int | None
+    loss: Loss
+    ttls: tuple[int, ...]
+
+
+class PathSummary(Struct, frozen=True, kw_only=True):
+    """The path as owners and prefixes; `hash` is for display."""
+
+    as_path: tuple[int, ...]
+    prefixes: tuple[tuple[str, ...] | None, ...]
+    hash: str | None
+
+
+class EndToEnd(Struct, frozen=True, kw_only=True):
+    """Loss and delay of the traced flow at the target itself."""
+
+    loss: Loss
+    delay: Delay
+
+
+class TraceResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="trace"):
+    """A path to one address from one vantage."""
+
+    target: str
+    vantage: str
+    outcome: Outcome
+    address: str | None
+    family: Family | None
+    protocol: Protocol
+    port: int | None
+    started_at: str | None
+    finished_at: str | None
+    client: Client
+    flow: Literal["constant", "varies"]
+    reached: bool
+    end: PathEnd | None
+    hops: tuple[Hop, ...]
+    flows: tuple[FlowPath, ...]
+    path: PathSummary
+    end_to_end: EndToEnd
+    mtu_bytes: int | None = None
+    why: str | None = None
+
+
+class Phases(Struct, frozen=True, kw_only=True):
+    """Increments in milliseconds; `total` is their sum (method 5.1)."""
+
+    dns: float | None = None
+    connect: float | None = None
+    tls: float | None = None
+    upload: float | None = None
+    wait: float | None = None
+    download: float | None = None
+    unattributed: float | None = None
+    total: float | None = None
+
+
+class ServerTime(Struct, frozen=True, kw_only=True):
+    """The bracket: time beyond the TCP endpoint lies in [lower, upper] (method 5.2)."""
+
+    lower_ms: float | None
+    upper_ms: float | None
+    estimate_ms: float | None
+    width_ms: float | None
+    basis: Literal["stamps", "tcp-info", "connect", "modelled"]
+
+
+class TlsReport(Struct, frozen=True, kw_only=True):
+    """What the server showed in its handshake."""
+
+    version: str | None
+    cipher: str | None
+    alpn: str | None
+    resumed: bool | None
+    not_after_at: str | None
+    subject: str | None
+    names: tuple[str, ...]
+    issuer: str | None
+    verified: bool | None
+    why: str | None
+
+
+class ClaimReport(Struct, frozen=True, kw_only=True):
+    """What a box on the way says about its own time."""
+
+    name: str
+    value_ms: float
+    scope: str
+    source: str
+
+
+class ErrorReport(Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
+    """Why a request gave no answer."""
+
+    class_: ErrorClass
+    detail: str | None
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One HTTP request, timed."""
+
+    cold: bool
+    connection: int
+    scheduled_at: str
+    sent_at: str | None
+    status: int | None
+    level: Literal[3, 2, 1]
+    clock: Clock
+    phases_ms: Phases
+    rtt_ms: float | None
+    ack_ms: float | None
+    queue_ms: float | None
+    server: ServerTime | None
+    tls: TlsReport | None
+    claims: tuple[ClaimReport, ...]
+    error: ErrorReport | None
+
+
+class HttpSummary(Struct, frozen=True, kw_only=True):
+    """Network (the connection's least RTT), server and total of the requests that were answered."""
+
+    network: Delay
+    server: Delay
+    total: Delay
+
+
+class HttpResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="http"):
+    """HTTP(S) timing of one address from one vantage."""
+
+    target: str
+    vantage: str
+    outcome: Outcome
+    address: str | None
+    family: Family | None
+    protocol: Protocol
+    port: int | None
+    started_at: str | None
+    finished_at: str | None
+    client: Client
+    url: str
+    requests: tuple[Request, ...]
+    summary: HttpSummary
+    goodput: None = None
+    why: str | None = None
+
+
+Result = PingResult | TraceResult | HttpResult
+
+
+class SegmentEnd(Struct, frozen=True, kw_only=True):
+    """One end of a segment; TTL 0 is the measuring host itself."""
+
+    ttl: int
+    address: str | None
+    asn: int | None
+
+
+class Segment(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """The stretch (from, to] in which a fault begins, on one flow."""
+
+    from_: SegmentEnd
+    to: SegmentEnd
+    flow: int | None
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """Whose it is (method 4.7)."""
+
+    role: Role
+    asns: tuple[int, ...] = ()
+    name: str | None = None
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One judged fact with its numbers, how sure it is, and what to do (method 4.9)."""
+
+    id: str
+    kind: FindingKind
+    severity: Severity
+    confidence: Confidence
+    target: str | None
+    vantages: tuple[str, ...]
+    segment: Segment | None
+    direction: Literal["forward", "return", "either"]
+    owner: Owner
+    why: str
+    evidence: Evidence
+    changes_mind: str
+    next_step: str
+
+
+class VantageReport(Struct, frozen=True, kw_only=True):
+    """A place that measured, and how that went."""
+
+    name: str
+    kind: VantageKind
+    site: Site | None
+    outcome: Literal["ok", "degraded", "target-failed", "vantage-failed", "quota", "skipped"]
+    why: str | None
+    controls: tuple[str, ...] = ()
+
+
+class TargetReport(Struct, frozen=True, kw_only=True):
+    """A target's status and its sentence."""
+
+    name: str
+    status: Status
+    summary: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """The whole run in one sentence, then everything found, worst first."""
+
+    status: Status
+    summary: str
+    findings: tuple[Finding, ...]
+
+
+class FailureReport(Struct, frozen=True, kw_only=True):
+    """Something that was not measured, and the remedy."""
+
+    kind: Literal["vantage", "quota", "rights", "skipped", "usage", "bug"]
+    target: str | None
+    vantage: str | None
+    why: str
+    advice: str
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The whole document."""
+
+    schema: str = SCHEMA
+    tool_version: str
+    command: str
+    started_at: str | None
+    finished_at: str | None
+    partial: bool
+    vantages: tuple[VantageReport, ...]
+    targets: tuple[TargetReport, ...]
+    verdict: Verdict
+    results: tuple[Result, ...]
+    failures: tuple[FailureReport, ...]
