@@ -1,0 +1,1 @@
+"""Probe kinds: one file a kind, each driving one engine over net's ports, yielding records of its task."""

@@ -1,0 +1,84 @@
+"""This machine as a vantage: one clock, one probe thread, one channel for each protocol and family."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import assert_never
+
+from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, Task, TraceTask, Vantage
+from hopscope.model.record import Done, Exchange, Record
+from hopscope.net.clock import SystemClock
+from hopscope.net.ports import Channel, Clock
+from hopscope.net.prober import Prober
+from hopscope.probes import ping, resolve, trace
+
+
+class LocalPlace:
+    """Runs tasks here; see `vantages.Place` and `probes.ports.Ports`."""
+
+    def __init__(self, vantage: Vantage, environ: Mapping[str, str]) -> None:
+        self.name = vantage.name
+        self.environ = environ
+        self.clock: Clock = SystemClock()
+        self.prober = Prober(self.clock)
+        self._vantage = vantage
+        self._channels: dict[tuple[Protocol, Family], Channel] = {}
+
+    def channel(self, protocol: Protocol, family: Family) -> Channel:
+        """The one channel of a protocol and family, opened when first asked for. Raises NoRightsError."""
+        channel = self._channels.get((protocol, family))
+        if channel is None:
+            channel = self._open(protocol, family)
+            self._channels[protocol, family] = channel
+        return channel
+
+    def _open(self, protocol: Protocol, family: Family) -> Channel:
+        source, interface = self._vantage.source, self._vantage.interface
+        if protocol == "tcp":
+            from hopscope.net.tcp import TcpChannel
+
+            return TcpChannel(self.clock, family, source=source, interface=interface)
+        from hopscope.net.icmp import IcmpChannel
+
+        return IcmpChannel(self.clock, family, source=source, interface=interface)
+
+    async def run(self, task_id: int, task: Task) -> AsyncGenerator[Record, None]:
+        """Run one task with the probe of its kind."""
+        match task:
+            case ResolveTask():
+                records: AsyncGenerator[Record, None] = resolve.run(task_id, task, self)
+            case PingTask():
+                records = ping.run(task_id, task, self)
+            case TraceTask():
+                records = trace.run(task_id, task, self)
+            case HttpTask():
+                records = self._requests(task_id, task)
+            case _:
+                assert_never(task)
+        async with aclosing(records):
+            async for record in records:
+                yield record
+
+    async def _requests(self, task_id: int, task: HttpTask) -> AsyncGenerator[Record, None]:
+        """Requests, and how well we timed them."""
+        from hopscope.analysis import split
+        from hopscope.probes import http
+
+        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=_read_file)
+        exchanges: list[Exchange] = []
+        async with aclosing(http.run(task_id, task, ports)) as records:
+            async for record in records:
+                if isinstance(record, Exchange):
+                    exchanges.append(record)
+                yield record
+        yield Done(task=task_id, at=self.clock.now(), check=split.self_check(exchanges))
+
+    async def close(self) -> None:
+        """End the probe thread, close the channels."""
+        self.prober.close()
+        for channel in self._channels.values():
+            channel.close()
+
+
+def _read_file(path: str) -> bytes:
+    return Path(path).read_bytes()
