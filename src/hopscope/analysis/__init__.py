@@ -1,0 +1,1 @@
+"""Sample → statistic → finding. Pure: no clock, no socket, nothing accumulated; same records, same words."""

@@ -1,0 +1,300 @@
+"""Book → report: every rule asked of every case, then the status and the sentence a person reads first.
+
+Pure and total: the same book gives the same report, to the byte, whether it is still in memory or read from a tape.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from hopscope.analysis.case import Case, cases
+from hopscope.analysis.instants import iso_or_none
+from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss_of, ping_result, trace_result
+from hopscope.analysis.rules.find import finding
+from hopscope.analysis.rules.path import lossy_from, replies_limited, slow_from
+from hopscope.analysis.rules.reach import dns_failed, filtered, http_error, refused, tls_failed, unreachable
+from hopscope.analysis.rules.server import client_limited, not_enough_data, over_budget, server_slow
+from hopscope.analysis.say import count as how_many
+from hopscope.analysis.say import ms, ratio
+from hopscope.analysis.views import SeriesView
+from hopscope.model.plan import Plan, Target, Vantage
+from hopscope.model.report import (
+    Client,
+    Delay,
+    EndToEnd,
+    FailureReport,
+    Finding,
+    FindingKind,
+    HttpResult,
+    HttpSummary,
+    Loss,
+    Owner,
+    PathSummary,
+    PingResult,
+    Report,
+    Result,
+    Severity,
+    Status,
+    TargetReport,
+    TraceResult,
+    VantageReport,
+    Verdict,
+)
+from hopscope.model.sample import Book
+
+Rule = Callable[[Case], Iterator[Finding]]
+
+RULES: Final[tuple[Rule, ...]] = (
+    dns_failed, unreachable, refused, filtered, tls_failed, http_error, lossy_from, server_slow, over_budget,
+    replies_limited, slow_from, client_limited, not_enough_data,
+)  # fmt: skip
+
+ORDER: Final[dict[Severity, int]] = {"info": 0, "warning": 1, "unknown": 2, "critical": 3}
+AREAS: Final[dict[FindingKind, str]] = {
+    "dns-failed": "Name",
+    "unreachable": "Network",
+    "admin-prohibited": "Network",
+    "filtered": "Firewall",
+    "refused": "Server",
+    "tls-failed": "Server",
+    "http-error": "Server",
+    "server-slow": "Server",
+    "lossy-from": "Network",
+    "slow-from": "Network",
+    "over-budget": "Budget",
+    "client-limited": "This machine",
+    "vantage-fault": "Vantage",
+    "not-enough-data": "Unknown",
+}
+SENTENCES = 3
+NO_CLIENT = Client()
+NO_LOSS = Loss(sent=0, received=0, lost=0)
+NO_DELAY = Delay(n=0)
+
+
+def report(book: Book, *, tool_version: str, failures: Sequence[FailureReport] = ()) -> Report:
+    """The report of a book; `failures` are those that did not come from its records (a damaged tape, say)."""
+    found_cases = cases(book)
+    findings = _judge(book, found_cases)
+    run, plan = book.run, book.plan
+    return Report(
+        tool_version=run.tool_version if run is not None else tool_version,
+        command=run.command if run is not None else "report",
+        started_at=iso_or_none(run.at if run is not None else None),
+        finished_at=iso_or_none(book.end.at if book.end is not None else None),
+        partial=book.end is None or book.end.partial,
+        vantages=tuple(_vantage(book, vantage) for vantage in plan.vantages) if plan is not None else (),
+        targets=tuple(_target(target, found_cases, findings) for target in plan.targets) if plan is not None else (),
+        verdict=Verdict(
+            status=_status(findings), summary=_summary(plan, found_cases, findings), findings=tuple(findings)
+        ),
+        results=tuple(_results(book, found_cases)),
+        failures=(*_failures(book), *failures),
+    )
+
+
+def _judge(book: Book, found_cases: Sequence[Case]) -> list[Finding]:
+    """Every finding, the worst first; the order of the plan within one severity."""
+    findings = [one for rule in RULES for case in found_cases for one in rule(case)]
+    findings += _vantage_faults(book)
+    findings += _unmeasured(book, found_cases, findings)
+    return sorted(findings, key=_badness, reverse=True)
+
+
+def _badness(one: Finding) -> int:
+    return ORDER[one.severity]
+
+
+def _vantage_faults(book: Book) -> Iterator[Finding]:
+    """Vantages that failed: a warning while the quorum holds, unknown below it (method 6.2)."""
+    if book.plan is None:
+        return
+    failed = [failure for failure in book.failures if failure.vantage is not None and failure.target is None]
+    down = {failure.vantage: failure for failure in failed}
+    usable = len(book.plan.vantages) - len(down)
+    severity: Severity = "warning" if usable >= book.plan.quorum else "unknown"
+    for name, failure in down.items():
+        yield Finding(
+            id=f"vantage-fault/{name}",
+            kind="vantage-fault",
+            severity=severity,
+            confidence="shown",
+            target=None,
+            vantages=(name or "",),
+            segment=None,
+            direction="either",
+            owner=Owner(role="you"),
+            why=f"vantage {name} measured nothing: {failure.why}",
+            evidence={"usable": usable, "quorum": book.plan.quorum},
+            changes_mind="results from this vantage",
+            next_step=failure.advice or "see the failures",
+        )
+
+
+def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Targets of which nothing is known, good or bad: unknown, never "ok"."""
+    if book.plan is None:
+        return
+    for target in book.plan.targets:
+        mine = [case for case in found_cases if case.target.name == target.name]
+        worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
+        if worse or any(case.answering for case in mine):
+            continue
+        case = mine[0] if mine else Case(target=target, vantage=book.plan.vantages[0].name, address=None, resolved=None)
+        why = next((failure.why for failure in book.failures if failure.target == target.name), "the run ended first")
+        yield finding(
+            case,
+            "not-enough-data",
+            "unknown",
+            confidence="undecided",
+            why=f"{target.name} was not measured: {why}",
+            next_step="see the failures, then run again",
+            changes_mind="any answer",
+        )
+
+
+def _status(findings: Sequence[Finding]) -> Status:
+    """The worst severity; info counts as ok."""
+    worst: Severity = max((one.severity for one in findings), key=ORDER.__getitem__, default="info")
+    return "ok" if worst == "info" else worst
+
+
+def _vantage(book: Book, vantage: Vantage) -> VantageReport:
+    """How a vantage did."""
+    failure = next((one for one in book.failures if one.vantage == vantage.name and one.target is None), None)
+    return VantageReport(
+        name=vantage.name,
+        kind=vantage.kind,
+        site=vantage.site,
+        outcome="ok" if failure is None else "skipped" if failure.kind == "skipped" else "vantage-failed",
+        why=None if failure is None else failure.why,
+    )
+
+
+def _target(target: Target, found_cases: Sequence[Case], findings: Sequence[Finding]) -> TargetReport:
+    """A target's status and sentence."""
+    mine = [one for one in findings if one.target == target.name]
+    status = _status(mine)
+    return TargetReport(
+        name=target.name,
+        status=status,
+        summary=mine[0].why if status != "ok" else _well(target, found_cases),
+    )
+
+
+def _well(target: Target, found_cases: Sequence[Case]) -> str:
+    """The sentence of a target without a finding above info."""
+    case = next((one for one in found_cases if one.target.name == target.name and one.answering), None)
+    if case is None:
+        return "unknown"
+    parts = []
+    view = case.end_series
+    if view is not None:
+        counted = list(view.counted())
+        delay, loss = delay_of(counted), loss_of(counted)
+        lost = f"no loss in {loss.sent}" if not loss.lost else f"loss {ratio(loss.ratio)} of {loss.sent}"
+        parts.append(f"round trip {ms(delay.p50_ms)} (median, {view.who.protocol}), {lost}")
+    for one in case.requests:
+        summary = http_result(one, None).summary
+        if summary.server.p50_ms is not None:
+            parts.append(f"server {ms(summary.server.p50_ms)}")
+    return "; ".join(parts) or "answers"
+
+
+def _summary(plan: Plan | None, found_cases: Sequence[Case], findings: Sequence[Finding]) -> str:
+    """The verdict in a sentence or a few: what is wrong, network or server, or that all is well."""
+    bad = [one for one in findings if ORDER[one.severity] > 0]
+    if plan is None:
+        return "Nothing was measured: this tape has no plan."
+    if not bad:
+        if len(plan.targets) == 1:
+            return f"{plan.targets[0].name} is well: {_well(plan.targets[0], found_cases)}."
+        return f"All {len(plan.targets)} targets are well."
+    sentences = [f"{AREAS.get(one.kind, 'Network')}: {_named(one, plan)}." for one in bad[:SENTENCES]]
+    if len(bad) > SENTENCES:
+        sentences.append(f"And {how_many(len(bad) - SENTENCES, 'finding')} more.")
+    well = len(plan.targets) - len({one.target for one in bad if one.target is not None})
+    if well and len(plan.targets) > 1:
+        sentences.append(f"{how_many(well, 'target')} of {len(plan.targets)} well.")
+    return " ".join(sentences)
+
+
+def _named(one: Finding, plan: Plan) -> str:
+    """A finding's sentence with its target in front, where there are several."""
+    prefix = f"{one.target} – " if one.target is not None and len(plan.targets) > 1 else ""
+    return prefix + one.why
+
+
+def _failures(book: Book) -> Iterator[FailureReport]:
+    """What was not measured, from the records and from the tape itself."""
+    for failure in book.failures:
+        yield FailureReport(
+            kind=failure.kind, target=failure.target, vantage=failure.vantage, why=failure.why, advice=failure.advice
+        )
+    if book.run is None and not book.samples:
+        yield _skipped("the tape is empty", "run again; nothing had been recorded")
+    if book.damaged:
+        where = ", ".join(str(number) for number in book.damaged)
+        yield _skipped(f"damaged lines of the tape were left out: {where}", "the rest is reported as it stands")
+    if book.unknown:
+        yield _skipped(
+            f"{how_many(book.unknown, 'record')} of a kind unknown to this version left out", "upgrade hopscope"
+        )
+
+
+def _skipped(why: str, advice: str) -> FailureReport:
+    return FailureReport(kind="skipped", target=None, vantage=None, why=why, advice=advice)
+
+
+def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
+    """One result for each task, vantage and address tried."""
+    for case in found_cases:
+        if case.address is None:
+            yield from _nameless(case)
+            continue
+        for view in case.series:
+            yield ping_result(view)
+        for path in case.paths:
+            yield trace_result(path.view, path.along, path.steps, book.named)
+        for one in case.requests:
+            yield http_result(one, least_rtt(case.of("tcp"), one.who.port))
+
+
+def least_rtt(series: Sequence[SeriesView], port: int | None) -> int | None:
+    """The least kernel-sampled delay of TCP series to a port, ns (method 5.2)."""
+    rtts = [
+        one.probe.rtt_ns
+        for view in series
+        if view.who.port == port
+        for one in view.counted()
+        if one.probe.rtt_ns is not None and one.probe.clock == "tcp-info"
+    ]
+    return min(rtts, default=None)
+
+
+def _nameless(case: Case) -> Iterator[Result]:
+    """Results of a name without an address: outcome `dns`, nothing else known."""
+    why = case.resolved.error if case.resolved is not None else None
+    for kind in case.target.probes:
+        match kind:
+            case "ping":
+                yield PingResult(
+                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
+                    protocol=case.target.protocol or "icmp", port=case.target.port, started_at=None,
+                    finished_at=None, client=NO_CLIENT, clock=None, loss=NO_LOSS, delay=NO_DELAY, flows=(),
+                    samples=SeriesSamples(()), why=why,
+                )  # fmt: skip
+            case "trace":
+                yield TraceResult(
+                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
+                    protocol=case.target.trace_protocol or "icmp", port=case.target.port, started_at=None,
+                    finished_at=None, client=NO_CLIENT, flow="constant", reached=False, end=None, hops=(), flows=(),
+                    path=PathSummary(as_path=(), prefixes=(), hash=None),
+                    end_to_end=EndToEnd(loss=NO_LOSS, delay=NO_DELAY), why=why,
+                )  # fmt: skip
+            case "http" | "stream":
+                yield HttpResult(
+                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
+                    protocol="tcp", port=case.target.port, started_at=None, finished_at=None, client=NO_CLIENT,
+                    url=case.target.url or "", requests=(),
+                    summary=HttpSummary(network=NO_DELAY, server=NO_DELAY, total=NO_DELAY), why=why,
+                )  # fmt: skip

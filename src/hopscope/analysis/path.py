@@ -1,0 +1,276 @@
+"""Which hop loses, which only limits its replies, and where the way gets longer. Rules 3.5 and 4.1-4.4 of the method.
+
+The end decides whether there is a problem; hops only say where. A hop whose loss is not carried on by those beyond it
+cannot testify about the path. Over the hops that can, the change point is the most likely split of pooled counts, and
+it is shown by Fisher's exact test.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from hopscope.analysis.binomial import at_least, fisher_greater, log_likelihood
+from hopscope.analysis.loss import is_lost
+from hopscope.analysis.views import Fated, PathView
+from hopscope.model.plan import MS
+
+SIGNIFICANT = 0.002
+"""Method 4.2: one-sided, at each look."""
+TOLERATED_LOSS = 0.01
+"""Method 4.2: loss seen at the end is tested against this."""
+LEAST_PROBES = 10
+SLOW_STEP_NS = 2 * MS
+SLOW_SHARE = 0.10
+SLOW_SPREADS = 3
+ARRIVING_CODES: dict[int, frozenset[int]] = {4: frozenset({2, 3, 9, 10, 13}), 6: frozenset({1, 4})}
+"""Unreachable codes by which a target itself shows that a probe arrived (method 3.4)."""
+
+
+class Count(Struct, frozen=True):
+    """Lost out of sent."""
+
+    lost: int
+    sent: int
+
+    def __add__(self, other: "Count") -> "Count":
+        """Counts pooled."""
+        return Count(self.lost + other.lost, self.sent + other.sent)
+
+    @property
+    def ratio(self) -> float | None:
+        """Loss ratio, undefined where nothing was sent."""
+        return self.lost / self.sent if self.sent else None
+
+
+NOTHING = Count(0, 0)
+
+
+class Witness(Struct, frozen=True, kw_only=True):
+    """A hop, or the end, that can testify."""
+
+    ttl: int
+    address: str | None
+    count: Count
+    end: bool = False
+
+
+class Limited(Struct, frozen=True, kw_only=True):
+    """A hop whose replies are limited: what it lost, against the pooled loss beyond; `slow` once asked slowly."""
+
+    ttl: int
+    address: str | None
+    count: Count
+    beyond: Count
+    p: float
+    slow: Count | None
+
+
+class LossAlong(Struct, frozen=True, kw_only=True):
+    """What the path says about loss.
+
+    `first_lossy` is the witness where loss begins and `last_clean` the one before it (`None`: this host). `decided`
+    is false when the end loses but no split is significant yet.
+    """
+
+    witnesses: tuple[Witness, ...]
+    limited: tuple[Limited, ...]
+    end: Count
+    lossy: bool
+    last_clean: Witness | None = None
+    first_lossy: Witness | None = None
+    p: float | None = None
+    decided: bool = False
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """The way gets longer at `ttl` by `step_ns`, kept by every later witness; `before` is the witness before it."""
+
+    ttl: int
+    address: str | None
+    before_ttl: int
+    before_address: str | None
+    step_ns: int
+    needed_ns: int
+
+
+def count(probes: Sequence[Fated]) -> Count:
+    """Lost out of sent among probes; those outside the count are left out."""
+    losses = [lost for one in probes if (lost := is_lost(one.outcome)) is not None]
+    return Count(sum(losses), len(losses))
+
+
+def arrived(one: Fated, family: int) -> bool:
+    """Whether a probe reached the target (method 3.4)."""
+    probe = one.probe
+    if probe.by is not None:
+        return False
+    match probe.kind:
+        case "echo-reply" | "syn-ack" | "rst":
+            return True
+        case "unreachable":
+            return probe.code in ARRIVING_CODES[family]
+        case _:
+            return False
+
+
+def ended(one: Fated, family: int) -> bool:
+    """Whether nothing can lie beyond what answered: the target, or whoever said that it cannot be reached."""
+    return arrived(one, family) or one.probe.kind == "unreachable"
+
+
+def distance(path: PathView) -> int | None:
+    """The TTL at which the path ends: the lowest where most answers ended it; `None` when none did."""
+    for ttl in sorted(path.rounds):
+        answers = [one for one in path.rounds[ttl] if one.outcome == "replied"]
+        ending = sum(ended(one, path.who.family) for one in answers)
+        if ending and ending * 2 >= len(answers):
+            return ttl
+    return None
+
+
+def responder(probes: Sequence[Fated], target: str) -> str | None:
+    """Who answered most at one TTL."""
+    names = Counter(one.probe.by or target for one in probes if one.outcome == "replied")
+    return names.most_common(1)[0][0] if names else None
+
+
+def loss_along(path: PathView, series: Count) -> LossAlong:
+    """Judge loss along a path; `series` counts the end-to-end series of the same flow (method 4.2)."""
+    last = distance(path)
+    end = _end_count(path, last) + series
+    witnesses, limited = _testimonies(path, last, end)
+    lossy = end.sent >= LEAST_PROBES and end.lost > 0 and at_least(end.lost, end.sent, TOLERATED_LOSS) < SIGNIFICANT
+    split, p = _change_point(witnesses)
+    if split is not None and p < SIGNIFICANT and end.lost:
+        return LossAlong(
+            witnesses=witnesses, limited=limited, end=end, lossy=True, last_clean=witnesses[split - 1],
+            first_lossy=witnesses[split], p=p, decided=True,
+        )  # fmt: skip
+    if lossy and _from_the_start(witnesses):
+        first = witnesses[0]
+        return LossAlong(
+            witnesses=witnesses, limited=limited, end=end, lossy=True, first_lossy=first,
+            p=at_least(first.count.lost, first.count.sent, TOLERATED_LOSS), decided=True,
+        )  # fmt: skip
+    return LossAlong(witnesses=witnesses, limited=limited, end=end, lossy=lossy)
+
+
+def _end_count(path: PathView, last: int | None) -> Count:
+    """Counts of the target itself: its own TTL and the one beyond, where probes arrive as well."""
+    if last is None or not any(arrived(one, path.who.family) for one in path.rounds[last]):
+        return NOTHING
+    beyond = path.rounds.get(last + 1, [])
+    arrivals = any(arrived(one, path.who.family) for one in beyond)
+    return count(path.rounds[last]) + (count(beyond) if arrivals else NOTHING)
+
+
+def _testimonies(path: PathView, last: int | None, end: Count) -> tuple[tuple[Witness, ...], tuple[Limited, ...]]:
+    """Going back from the end: who can testify, and who only limits replies."""
+    witnesses: list[Witness] = []
+    limited: list[Limited] = []
+    pooled = NOTHING
+    if end.sent > end.lost:
+        ttl = last if last is not None else max(path.rounds, default=0) + 1
+        witnesses.append(Witness(ttl=ttl, address=path.who.address, count=end, end=True))
+        pooled = end
+    for ttl in sorted(path.rounds, reverse=True):
+        probes = path.rounds[ttl]
+        seen = count(probes)
+        if (last is not None and ttl >= last) or seen.lost == seen.sent:
+            continue
+        address = responder(probes, path.who.address)
+        p = fisher_greater(seen.lost, seen.sent, pooled.lost, pooled.sent)
+        if p < SIGNIFICANT:
+            slow = count(path.slow[ttl]) if ttl in path.slow else None
+            limited.append(Limited(ttl=ttl, address=address, count=seen, beyond=pooled, p=p, slow=slow))
+            if slow is None or fisher_greater(slow.lost, slow.sent, pooled.lost, pooled.sent) < SIGNIFICANT:
+                continue
+            seen = slow
+        witnesses.append(Witness(ttl=ttl, address=address, count=seen))
+        pooled += seen
+    return tuple(reversed(witnesses)), tuple(reversed(limited))
+
+
+def _change_point(witnesses: Sequence[Witness]) -> tuple[int | None, float]:
+    """The split with the highest binomial likelihood, and Fisher's p for it; `None` where there is none.
+
+    `split` is the index of the first lossy witness.
+    """
+    best: tuple[float, int, float] | None = None
+    for split in range(1, len(witnesses)):
+        near = sum((witness.count for witness in witnesses[:split]), NOTHING)
+        far = sum((witness.count for witness in witnesses[split:]), NOTHING)
+        if not near.sent or not far.sent or far.lost * near.sent <= near.lost * far.sent:
+            continue
+        likelihood = log_likelihood(near.lost, near.sent) + log_likelihood(far.lost, far.sent)
+        if best is None or likelihood > best[0]:
+            best = (likelihood, split, fisher_greater(far.lost, far.sent, near.lost, near.sent))
+    return (None, 1.0) if best is None else (best[1], best[2])
+
+
+def _from_the_start(witnesses: Sequence[Witness]) -> bool:
+    """Whether the very first witness is already lossy, as lossy as those beyond it."""
+    if not witnesses:
+        return False
+    first = witnesses[0].count
+    if first.sent < LEAST_PROBES or at_least(first.lost, first.sent, TOLERATED_LOSS) >= SIGNIFICANT:
+        return False
+    far = sum((witness.count for witness in witnesses[1:]), NOTHING)
+    return fisher_greater(far.lost, far.sent, first.lost, first.sent) >= SIGNIFICANT
+
+
+def steps(path: PathView) -> tuple[Step, ...]:
+    """Where the way gets longer for good (method 4.4).
+
+    A hop slower than one behind it has a busy control plane: the least delay seen at or beyond a hop bounds the way
+    to it, so that is what steps are taken of.
+    """
+    last = distance(path)
+    floors: list[tuple[int, str | None, int, int]] = []
+    least: int | None = None
+    for ttl in sorted((ttl for ttl in path.rounds if last is None or ttl <= last), reverse=True):
+        probes = [one for one in path.rounds[ttl] if one.outcome == "replied"]
+        rtts = [one.probe.rtt_ns for one in probes if one.probe.rtt_ns is not None]
+        if len(rtts) < LEAST_PROBES:
+            continue
+        least = min(rtts) if least is None else min(least, *rtts)
+        floors.append((ttl, responder(probes, path.who.address), least, _spread(probes)))
+    floors.reverse()
+    if not floors:
+        return ()
+    far = floors[-1][2]
+    before: tuple[int, str | None, int, int] = (0, None, 0, 0)
+    found: list[Step] = []
+    for hop in floors:
+        needed = max(SLOW_STEP_NS, int(SLOW_SHARE * far), SLOW_SPREADS * max(hop[3], before[3]))
+        if hop[2] - before[2] > needed:
+            found.append(
+                Step(
+                    ttl=hop[0], address=hop[1], before_ttl=before[0], before_address=before[1],
+                    step_ns=hop[2] - before[2], needed_ns=needed,
+                )
+            )  # fmt: skip
+        before = hop
+    return tuple(found)
+
+
+def _spread(probes: Sequence[Fated]) -> int:
+    """Spread of the least delays over thirds of the run, ns."""
+    size = len(probes) // 3
+    if not size:
+        return 0
+    thirds = (probes[:size], probes[size : 2 * size], probes[2 * size :])
+    minima = [min(one.probe.rtt_ns for one in third if one.probe.rtt_ns is not None) for third in thirds]
+    return max(minima) - min(minima)
+
+
+def doubtful(along: LossAlong) -> tuple[Limited, ...]:
+    """Limited hops that could hide where loss begins: those inside the segment found, not yet asked slowly (4.3)."""
+    if not along.lossy:
+        return ()
+    near = along.last_clean.ttl if along.last_clean is not None else 0
+    far = (
+        along.first_lossy.ttl if along.first_lossy is not None else (along.witnesses[-1].ttl if along.witnesses else 0)
+    )
+    return tuple(hop for hop in along.limited if near < hop.ttl < far and hop.slow is None)

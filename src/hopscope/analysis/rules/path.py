@@ -1,0 +1,224 @@
+"""Findings about the way: lossy, limited, longer. Rules 4.1-4.4 of the method."""
+
+from collections.abc import Iterator
+
+from hopscope.analysis import reach
+from hopscope.analysis.binomial import at_least, fisher_greater
+from hopscope.analysis.case import Case, PathCase
+from hopscope.analysis.path import LEAST_PROBES, SIGNIFICANT, TOLERATED_LOSS, Count, Limited, Step, count
+from hopscope.analysis.results import slow_evidence
+from hopscope.analysis.rules.find import EITHER_WAY, OPERATOR, end_of, finding, owner_of, segment_between
+from hopscope.analysis.say import hop, ns, rate, share
+from hopscope.model.plan import MS, SECOND
+from hopscope.model.report import Confidence, Evidence, Finding, Segment
+
+
+def lossy_from(case: Case) -> Iterator[Finding]:
+    """Loss that the end sees, and where it begins."""
+    located = False
+    for path in case.paths:
+        if path.along.decided:
+            yield from _located(case, path)
+            located = True
+        elif path.along.lossy:
+            yield _unlocated(case, path.along.end, path)
+            located = True
+    view = case.end_series
+    if located or view is None:
+        return
+    seen = count(list(view.counted()))
+    if shows_loss(seen):
+        yield _unlocated(case, seen, None)
+
+
+def shows_loss(seen: Count) -> bool:
+    """Loss seen end to end, against 1 % (method 4.2)."""
+    if seen.sent < LEAST_PROBES or not seen.lost:
+        return False
+    return at_least(seen.lost, seen.sent, TOLERATED_LOSS) < SIGNIFICANT
+
+
+def _located(case: Case, path: PathCase) -> Iterator[Finding]:
+    """Loss with a segment. Where it begins at the target itself, another protocol must show it too."""
+    along = path.along
+    first = along.first_lossy
+    if first is None:
+        return
+    segment = segment_between(case, along.last_clean, first, path.view.flow)
+    confidence: Confidence = "shown"
+    doubt = ""
+    if first.end and along.last_clean is not None:
+        other = _other_protocol(case, path)
+        if other is not None and not shows_loss(other):
+            yield _limited_target(case, path, other)
+            return
+        if other is None:
+            confidence = "undecided"
+            doubt = f"; only {path.view.who.protocol} shows it, so the target may merely limit its answers"
+    where = f"between {hop(segment.from_.ttl, segment.from_.address)} and {hop(segment.to.ttl, segment.to.address)}"
+    yield finding(
+        case,
+        "lossy-from",
+        "warning",
+        confidence=confidence,
+        why=f"{share(along.end.lost, along.end.sent)} of the packets are lost from {hop(first.ttl, first.address)} "
+        f"on: it begins {where}, {EITHER_WAY} there{doubt}",
+        next_step=_lossy_step(segment),
+        changes_mind="a clean series, or a clean hop beyond this segment",
+        evidence=_lossy_evidence(path),
+        segment=segment,
+        owner=owner_of(case, segment),
+        where=str(first.ttl),
+    )
+
+
+def _lossy_step(segment: Segment) -> str:
+    """Who should be told what."""
+    if segment.to.ttl <= 1:
+        return "look at this machine's cable, Wi-Fi or virtual switch first"
+    owner = segment.to.address or f"hop {segment.to.ttl}"
+    return f"send this report to whoever runs {owner}: the loss is between these two hops, the hops before are clean"
+
+
+def _lossy_evidence(path: PathCase) -> Evidence:
+    """Counts on both sides of the split."""
+    along = path.along
+    far = [witness for witness in along.witnesses if along.first_lossy and witness.ttl >= along.first_lossy.ttl]
+    near = [witness for witness in along.witnesses if witness not in far]
+    return {
+        "end_lost": along.end.lost,
+        "end_sent": along.end.sent,
+        "near_lost": sum(witness.count.lost for witness in near),
+        "near_sent": sum(witness.count.sent for witness in near),
+        "far_lost": sum(witness.count.lost for witness in far),
+        "far_sent": sum(witness.count.sent for witness in far),
+        "p": along.p,
+        "test": "one-sided Fisher" if near else "binomial against 1 %",
+    }
+
+
+def _other_protocol(case: Case, path: PathCase) -> Count | None:
+    """Counts of series by other protocols that the target answers."""
+    others = [
+        count(list(view.counted()))
+        for view in case.series
+        if view.who.protocol != path.view.who.protocol and reach.answers(view)
+    ]
+    return others[0] if others else None
+
+
+def _limited_target(case: Case, path: PathCase, other: Count) -> Finding:
+    """The target limits its answers to one protocol; another sees no loss."""
+    end = path.along.end
+    return finding(
+        case,
+        "replies-limited",
+        "info",
+        why=f"{case.address} leaves {share(end.lost, end.sent)} of {path.view.who.protocol} probes unanswered, "
+        f"while another protocol loses {share(other.lost, other.sent)}: it limits its answers",
+        next_step="none needed; judge by the other protocol",
+        changes_mind="loss by another protocol at the same time",
+        evidence={"lost": end.lost, "sent": end.sent, "other_lost": other.lost, "other_sent": other.sent},
+        owner=OPERATOR,
+        where="target",
+    )
+
+
+def _unlocated(case: Case, end: Count, path: PathCase | None) -> Finding:
+    """Loss that only the end shows so far."""
+    tail = "no path was traced" if path is None else "where it begins is undecided: not enough data yet"
+    return finding(
+        case,
+        "lossy-from",
+        "warning",
+        why=f"{share(end.lost, end.sent)} of the packets to {case.address} are lost, {EITHER_WAY} there; {tail}",
+        next_step=f"hopscope trace {case.address} -c 200"
+        if path is None
+        else "run again with more rounds (rounds = 300)",
+        changes_mind="a clean series",
+        evidence={
+            "end_lost": end.lost,
+            "end_sent": end.sent,
+            "p": at_least(end.lost, end.sent, TOLERATED_LOSS),
+            "test": "binomial against 1 %",
+        },
+        where="end",
+    )
+
+
+def replies_limited(case: Case) -> Iterator[Finding]:
+    """Hops whose own loss is not carried beyond (method 4.3)."""
+    for path in case.paths:
+        for limited in path.along.limited:
+            yield _limited(case, path, limited)
+
+
+def _limited(case: Case, path: PathCase, limited: Limited) -> Finding:
+    """One limited hop, with both rates where it was asked slowly too."""
+    view = path.view
+    slow = ""
+    cleared = True
+    if limited.slow is not None:
+        cleared = fisher_greater(limited.slow.lost, limited.slow.sent, limited.beyond.lost, limited.beyond.sent) >= (
+            SIGNIFICANT
+        )
+        slow = (
+            f"; asked {rate(view.slow_interval_ns)} it loses {share(limited.slow.lost, limited.slow.sent)}"
+            f"{'' if cleared else ', still more than those beyond'}"
+        )
+    evidence: Evidence = {
+        "lost": limited.count.lost,
+        "sent": limited.count.sent,
+        "beyond_lost": limited.beyond.lost,
+        "beyond_sent": limited.beyond.sent,
+        "p": limited.p,
+        "asked_per_s": SECOND / view.interval_ns,
+    }
+    return finding(
+        case,
+        "replies-limited",
+        "info",
+        why=f"{hop(limited.ttl, limited.address)} leaves {share(limited.count.lost, limited.count.sent)} of the probes "
+        f"sent at {rate(view.interval_ns)} unanswered, but those beyond lose only "
+        f"{share(limited.beyond.lost, limited.beyond.sent)}: it limits its own replies and forwards well{slow}",
+        next_step="none: ignore this hop's loss",
+        changes_mind="the same loss at the hops beyond it",
+        evidence=evidence | slow_evidence(limited.slow, view.slow_interval_ns),
+        where=str(limited.ttl),
+    )
+
+
+def slow_from(case: Case) -> Iterator[Finding]:
+    """Where the way gets longer for good (method 4.4): explained or unknown places make it information."""
+    for path in case.paths:
+        if path.steps:
+            yield _longest_step(case, path)
+
+
+def _longest_step(case: Case, path: PathCase) -> Finding:
+    """The largest step of a path; the others are labels of their hops."""
+    step = max(path.steps, key=_size)
+    segment = Segment(
+        from_=end_of(case, step.before_ttl, step.before_address),
+        to=end_of(case, step.ttl, step.address),
+        flow=path.view.flow,
+    )
+    return finding(
+        case,
+        "slow-from",
+        "info",
+        confidence="likely",
+        why=f"{ns(step.step_ns)} of the round trip are added between {hop(step.before_ttl, step.before_address)} and "
+        f"{hop(step.ttl, step.address)}, and every hop beyond keeps them; where these hops stand is unknown, so "
+        "distance may explain it",
+        next_step="compare with the distance between the two places",
+        changes_mind="places of both hops, or an earlier measurement that was shorter",
+        evidence={"step_ms": step.step_ns / MS, "needed_ms": step.needed_ns / MS},
+        segment=segment,
+        owner=owner_of(case, segment),
+        where=str(step.ttl),
+    )
+
+
+def _size(step: Step) -> int:
+    return step.step_ns

@@ -1,0 +1,155 @@
+"""Findings about the server's time, budgets, and what we must not judge. Rules 2.6, 1.6 and 5.10 of the method."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from hopscope.analysis import reach
+from hopscope.analysis.budget import Held, answered, held, server_ms, ttfb_ms
+from hopscope.analysis.case import Case
+from hopscope.analysis.path import LEAST_PROBES, count
+from hopscope.analysis.rules.find import finding
+from hopscope.analysis.say import count as how_many
+from hopscope.analysis.say import ms, ratio, share
+from hopscope.model.report import Finding, Owner, Request, Severity
+
+SLOW_MS = 1000.0
+SLOW_RTTS = 10
+SERVER = Owner(role="model-server", name="beyond the TCP endpoint")
+SERVER_METRICS = frozenset({"server_p95", "ttfb_p95"})
+
+
+def server_slow(case: Case) -> Iterator[Finding]:
+    """Time beyond the TCP endpoint over its budget; without one, over max(1 s, 10 × min_rtt) (method 5.10)."""
+    requests = [request for request in answered(case) if request.server is not None]
+    if not requests:
+        return
+    judged = [*held(case, case.target.budget), *held(case, case.target.critical)]
+    server = [one for one in judged if one.metric in SERVER_METRICS]
+    estimate, rtt, waited = _typical(requests)
+    if estimate is None:
+        return
+    limit = max(SLOW_MS, SLOW_RTTS * rtt) if rtt is not None else SLOW_MS
+    missed = [one for one in server if one.missed and _mostly_server(estimate, waited)]
+    if not missed and (server or estimate <= limit):
+        return
+    network = "" if rtt is None else f"; the network's round trip is {ms(rtt)} of it"
+    against = f"the budget {missed[0].metric} is {ms(missed[0].limit)}" if missed else f"over {ms(limit)}"
+    yield finding(
+        case,
+        "server-slow",
+        "warning",
+        confidence=missed[0].confidence if missed else "shown",
+        why=f"{case.address} takes {ms(estimate)} beyond the TCP endpoint before it answers ({against}); "
+        f"of a wait of {ms(waited)}{network}",
+        next_step="look at the server: queue, model load, GPU; no route change will help",
+        changes_mind="a request that is answered fast on the same path",
+        evidence={
+            "server_ms": estimate,
+            "rtt_ms": rtt,
+            "wait_ms": waited,
+            "requests": len(requests),
+            "limit_ms": missed[0].limit if missed else limit,
+        },
+        owner=SERVER,
+    )
+
+
+def _typical(requests: list[Request]) -> tuple[float | None, float | None, float | None]:
+    """Medians over the hot requests (all where none is hot): server time, round trip, wait."""
+    used = [request for request in requests if not request.cold] or requests
+    estimates = [value for request in used if (value := server_ms(request)) is not None]
+    rtts = [request.rtt_ms for request in requests if request.rtt_ms is not None]
+    waits = [value for request in used if (value := ttfb_ms(request)) is not None]
+    return (
+        median(estimates) if estimates else None,
+        min(rtts) if rtts else None,
+        median(waits) if waits else None,
+    )
+
+
+def _mostly_server(estimate: float, waited: float | None) -> bool:
+    """Whether the server owns most of a missed wait."""
+    return waited is None or estimate * 2 >= waited
+
+
+def over_budget(case: Case) -> Iterator[Finding]:
+    """Limits that were missed (method 2.6): a bound that shows it is needed for more than a warning."""
+    reported: set[str] = set()
+    for budget, severity in ((case.target.critical, "critical"), (case.target.budget, "warning")):
+        for one in held(case, budget):
+            if one.missed and one.metric not in reported:
+                reported.add(one.metric)
+                yield _over(
+                    case, one, "critical" if severity == "critical" and one.confidence == "shown" else "warning"
+                )
+
+
+def _over(case: Case, one: Held, severity: Severity) -> Finding:
+    """One missed limit."""
+    limit = ms(one.limit) if one.unit == "ms" else ratio(one.limit)
+    if one.unit == "ms":
+        why = (
+            f"{one.metric} of {case.target.name} misses {limit}: "
+            f"{share(one.over, one.n)} of the samples are over it, {ratio(one.allowed)} may be"
+        )
+    else:
+        why = f"loss of {case.target.name} misses {limit}: {share(one.over, one.n)} are lost"
+    return finding(
+        case,
+        "over-budget",
+        severity,
+        confidence=one.confidence,
+        why=why,
+        next_step=_budget_step(one.metric),
+        changes_mind="more samples, or another limit",
+        evidence={"metric": one.metric, "limit": one.limit, "over": one.over, "n": one.n, "allowed": one.allowed},
+        where=one.metric,
+    )
+
+
+def _budget_step(metric: str) -> str:
+    """What to look at for each limit."""
+    if metric in SERVER_METRICS:
+        return "compare the server's time with the network's in the table of phases"
+    if metric == "loss":
+        return "see where the loss begins in the path"
+    return "see where the way gets longer in the path; distance cannot be bought away"
+
+
+def client_limited(case: Case) -> Iterator[Finding]:
+    """Our own clock, CPU or socket spoiled a result: nobody is blamed on it (method 1.6)."""
+    samples = [*(sample for view in case.series for sample in view.samples)]
+    samples += [sample for path in case.paths for sample in path.view.samples]
+    samples += [sample for view in case.requests for sample in view.samples]
+    spoiled = [sample for sample in samples if sample.done is not None and sample.done.check.limited]
+    if spoiled:
+        yield finding(
+            case,
+            "client-limited",
+            "unknown",
+            why=f"this machine was too busy or its clock stepped while {how_many(len(spoiled), 'measurement')} ran: "
+            "their numbers are ours, not the network's",
+            next_step="free the CPU of this machine, or measure from another, and run again",
+            changes_mind="a run with an idle CPU",
+            evidence={"spoiled": len(spoiled), "of": len(samples)},
+            owner=Owner(role="you"),
+        )
+
+
+def not_enough_data(case: Case) -> Iterator[Finding]:
+    """An answering target of which too little was seen to judge loss."""
+    view = case.end_series
+    if view is None:
+        return
+    seen = count(list(view.counted()))
+    if seen.lost and seen.sent < LEAST_PROBES and reach.answers(view):
+        yield finding(
+            case,
+            "not-enough-data",
+            "info",
+            confidence="undecided",
+            why=f"{share(seen.lost, seen.sent)} lost: not enough data to judge, {LEAST_PROBES} probes are the least",
+            next_step=f"hopscope ping {case.address} -c 100",
+            changes_mind="more probes",
+            evidence={"lost": seen.lost, "sent": seen.sent},
+        )
