@@ -1,0 +1,1 @@
+"""The command line. A command is: parse → call → print."""

@@ -1,0 +1,265 @@
+"""`hopscope ping`, `trace` and `http`: one kind of probe against what the command line names."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from hopscope import targets
+from hopscope.cli.options import (
+    DEADLINE,
+    BudgetOption,
+    Count,
+    Family4,
+    Family6,
+    FormatOption,
+    Interface,
+    Interval,
+    JsonOption,
+    OutFile,
+    Quiet,
+    Source,
+    Timeout,
+    chosen,
+    family,
+    interval_ns,
+)
+from hopscope.cli.output import Format, exit_code, show
+from hopscope.cli.session import measure
+from hopscope.errors import UsageError
+from hopscope.model.plan import DEFAULT_PAYLOAD_BYTES, MAX_TTL, MS, Budget, Plan, Target, Vantage
+from hopscope.wire.icmp import MIN_PAYLOAD_BYTES
+
+PING_COUNT, PING_INTERVAL_NS = 20, 200 * MS
+TRACE_ROUNDS, TRACE_INTERVAL_NS = 20, 500 * MS
+MAX_PAYLOAD_BYTES = 65_000
+SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
+
+
+def ping(
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST…", help="Names or addresses.")],
+    *,
+    tcp: Annotated[int | None, typer.Option("--tcp", metavar="PORT", min=1, max=65535, help="TCP SYN instead.")] = None,
+    count: Count = None,
+    interval: Interval = None,
+    size: Annotated[
+        int, typer.Option("--size", min=MIN_PAYLOAD_BYTES, max=MAX_PAYLOAD_BYTES, help="Payload bytes.")
+    ] = DEFAULT_PAYLOAD_BYTES,
+    dscp: Annotated[int, typer.Option("--dscp", min=0, max=63, help="DSCP of the probes.")] = 0,
+    ttl: Annotated[int | None, typer.Option("--ttl", min=1, max=255, help="TTL of the probes.")] = None,
+    flows: Annotated[int | None, typer.Option("--flows", min=1, max=4, help="Flows to rotate over.")] = None,
+    four: Family4 = False,
+    six: Family6 = False,
+    all_addresses: Annotated[bool, typer.Option("--all-addresses", help="Every address of a name.")] = False,
+    source: Source = None,
+    interface: Interface = None,
+    budget: BudgetOption = None,
+    format_: FormatOption = Format.text,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+    timeout: Timeout = DEADLINE,
+) -> int:
+    """Measure delay and loss to one or many hosts.
+
+    Example: hopscope ping gpu1.example.net gpu2.example.net -c 50 -i 100ms
+    """
+    shape = Target(
+        name="",
+        host="",
+        probes=("ping",),
+        protocol="tcp" if tcp is not None else None,
+        port=tcp,
+        family=family(four=four, six=six),
+        count=count or PING_COUNT,
+        interval_ns=interval_ns(interval, PING_INTERVAL_NS),
+        size=size,
+        dscp=dscp,
+        ttl=ttl,
+        flows=flows,
+        all_addresses=all_addresses,
+        budget=Budget() if budget is None else targets.budget(budget),
+        budget_name=budget,
+    )
+    wanted = tuple(named(shape, text) for text in dict.fromkeys(hosts))
+    plan = _plan("ping", wanted, _here(source, interface), timeout)
+    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
+
+
+def trace(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Name or address.")],
+    *,
+    icmp: Annotated[bool, typer.Option("--icmp", help="By ICMP echo (the default).")] = True,
+    count: Count = None,
+    interval: Interval = None,
+    first_ttl: Annotated[int, typer.Option("-f", "--first", min=1, max=255, help="First TTL.")] = 1,
+    max_ttl: Annotated[int, typer.Option("-m", "--max", min=1, max=255, help="Last TTL.")] = MAX_TTL,
+    four: Family4 = False,
+    six: Family6 = False,
+    source: Source = None,
+    interface: Interface = None,
+    budget: BudgetOption = None,
+    format_: FormatOption = Format.text,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+    timeout: Timeout = DEADLINE,
+) -> int:
+    """Show the way to a host, with a label for each hop: lossy, slow, limited, silent.
+
+    Example: hopscope trace gpu1.example.net -c 100 -i 200ms
+    """
+    del icmp
+    if first_ttl > max_ttl:
+        message = f"first TTL {first_ttl} is beyond the last, {max_ttl}"
+        raise UsageError(message, "give -f no more than -m")
+    shape = Target(
+        name="",
+        host="",
+        probes=("trace",),
+        family=family(four=four, six=six),
+        rounds=count or TRACE_ROUNDS,
+        round_interval_ns=interval_ns(interval, TRACE_INTERVAL_NS),
+        first_ttl=first_ttl,
+        max_ttl=max_ttl,
+        budget=Budget() if budget is None else targets.budget(budget),
+        budget_name=budget,
+    )
+    plan = _plan("trace", (named(shape, host),), _here(source, interface), timeout)
+    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
+
+
+def http(
+    url: Annotated[str, typer.Argument(metavar="URL", help="What to ask for; https:// if no scheme is given.")],
+    *,
+    requests: Annotated[int | None, typer.Option("-n", min=1, max=100_000, help="Requests, the first cold.")] = None,
+    cold: Annotated[int | None, typer.Option("--cold", min=0, help="On connections of their own.")] = None,
+    hot: Annotated[int | None, typer.Option("--hot", min=0, help="On one kept connection.")] = None,
+    resolve: Annotated[
+        str | None, typer.Option("--resolve", metavar="HOST:PORT:ADDR", help="Dial this address for the name.")
+    ] = None,
+    http2: Annotated[bool, typer.Option("--http2", help="Offer HTTP/2.")] = False,
+    header: Annotated[
+        list[str] | None, typer.Option("-H", "--header", metavar="NAME: VALUE", help="Secrets as 'Name: env:VAR'.")
+    ] = None,
+    method: Annotated[str | None, typer.Option("-X", "--request", help="Method.")] = None,
+    data: Annotated[str | None, typer.Option("-d", "--data", metavar="@FILE", help="Body, from a file.")] = None,
+    cacert: Annotated[str | None, typer.Option("--cacert", help="Trust this CA file.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Measure in spite of a bad certificate.")] = False,
+    four: Family4 = False,
+    six: Family6 = False,
+    source: Source = None,
+    interface: Interface = None,
+    budget: BudgetOption = None,
+    format_: FormatOption = Format.text,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+    timeout: Timeout = DEADLINE,
+) -> int:
+    """Time a request: resolve, connect, TLS, upload, wait, download; network and server apart.
+
+    Example: hopscope http https://gpu1.example.net/v1/models -n 10
+    """
+    if requests is not None and (cold is not None or hot is not None):
+        message = "-n sets all requests, --cold and --hot each kind"
+        raise UsageError(message, "give -n, or --cold and --hot")
+    plain, from_variables = headers(header or [])
+    shape = Target(
+        name="",
+        host="",
+        probes=("http",),
+        family=family(four=four, six=six),
+        cold=1 if requests is not None else cold,
+        hot=requests - 1 if requests is not None else hot,
+        method=(method or ("POST" if data is not None else "GET")).upper(),
+        body_file=body_file(data),
+        headers=plain,
+        headers_env=from_variables,
+        ca_file=cacert,
+        insecure=insecure,
+        http2=http2,
+        budget=Budget() if budget is None else targets.budget(budget),
+        budget_name=budget,
+    )
+    target = named(shape, url if "://" in url else f"https://{url}")
+    target = replace(target, name=url, resolve_to=dialled(resolve, target))
+    plan = _plan("http", (target,), _here(source, interface), timeout)
+    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
+
+
+def named(shape: Target, text: str) -> Target:
+    """A target like `shape` for a host or URL as typed. Raises UsageError."""
+    spec = targets.host(text)
+    return replace(shape, name=text, host=spec.host, port=shape.port or spec.port, url=spec.url)
+
+
+def headers(given: list[str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Header options as plain ones and ones from variables. Raises UsageError for a literal secret."""
+    plain: list[tuple[str, str]] = []
+    from_variables: list[tuple[str, str]] = []
+    for text in given:
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon or not name:
+            message = "-H needs a name and a value"
+            raise UsageError(message, "write -H 'Name: value', or -H 'Name: env:VAR' for a secret")
+        if value.startswith("env:"):
+            from_variables.append((name, value.removeprefix("env:")))
+        elif name.lower() in SECRET_HEADERS:
+            message = f"a literal secret for {name} stands on the command line, where every process can read it"
+            raise UsageError(message, f"export it, and write -H '{name}: env:VAR'")
+        else:
+            plain.append((name, value))
+    return tuple(plain), tuple(from_variables)
+
+
+def body_file(data: str | None) -> str | None:
+    """The file of a body given as @FILE. Raises UsageError."""
+    if data is None:
+        return None
+    if not data.startswith("@") or not Path(data[1:]).is_file():
+        message = (
+            f"-d takes a body from a file, and {data[1:] or 'nothing'} is none"
+            if data[:1] == "@"
+            else ("-d takes a body from a file")
+        )
+        raise UsageError(message, "write -d @FILE")
+    return data[1:]
+
+
+def dialled(resolve: str | None, target: Target) -> str | None:
+    """The address of `--resolve HOST:PORT:ADDR` when it is for this target. Raises UsageError."""
+    if resolve is None:
+        return None
+    host, _, rest = resolve.partition(":")
+    port, _, address = rest.partition(":")
+    if not (host and port.isdigit() and address):
+        message = f"--resolve {resolve} is not HOST:PORT:ADDR"
+        raise UsageError(message, "write --resolve gpu1.example.net:443:192.0.2.1")
+    if targets.host(host).host != target.host or int(port) != target.port:
+        message = f"--resolve is for {host}:{port}, the URL for {target.host}:{target.port}"
+        raise UsageError(message, "name the host and port of the URL")
+    return targets.host(address).host
+
+
+def _here(source: str | None, interface: str | None) -> Vantage:
+    return Vantage(name="here", kind="local", source=source, interface=interface)
+
+
+def _plan(command: str, wanted: tuple[Target, ...], vantage: Vantage, timeout: str) -> Plan:
+    return Plan(
+        command=command,
+        name=command,
+        targets=wanted,
+        vantages=(vantage,),
+        quorum=1,
+        deadline_ns=targets.duration(timeout),
+    )
+
+
+def _measure(plan: Plan, format_: Format, out: Path | None, *, quiet: bool) -> int:
+    """Run, print, and the exit code."""
+    outcome = measure(plan, quiet=quiet)
+    show(outcome.report, format_, out, quiet=quiet)
+    return exit_code(outcome.report, outcome.signal)

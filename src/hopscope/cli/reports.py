@@ -1,0 +1,77 @@
+"""`hopscope report`: a tape rendered again, the same to the byte; and the schema of every JSON document."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hopscope import __version__, tape
+from hopscope.analysis import judge
+from hopscope.cli.options import JsonOption, OutFile, Quiet
+from hopscope.cli.output import Format, exit_code, show
+from hopscope.errors import TapeError, UsageError
+from hopscope.model.report import Report
+from hopscope.render import RENDERERS
+from hopscope.sinks import file
+
+REPORTS = Path("reports")
+
+
+def report(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Folder of a run, a tape, or a run's id.")] = None,
+    *,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of every document.")] = False,
+    format_: Annotated[Format | None, typer.Option("--format", help="Print this instead of rewriting files.")] = None,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+) -> int:
+    """Render a tape again: rewrites the files beside it and prints their paths; with --format prints one.
+
+    Example: hopscope report reports/20261130T120000.000Z-example --format md
+    """
+    if schema:
+        from hopscope.render.json import schema as made
+
+        typer.echo(made(), nl=False)
+        return 0
+    if run is None:
+        message = "report needs a run"
+        raise UsageError(message, "give the folder of a run, or its run.jsonl")
+    path = tape_path(run)
+    made_again = read(path)
+    wanted = Format.json if json else format_
+    if wanted is not None or out is not None:
+        show(made_again, wanted or Format.text, out, quiet=quiet)
+    else:
+        for written in write_documents(made_again, path.parent).values():
+            typer.echo(str(written))
+    return exit_code(made_again)
+
+
+def tape_path(run: str) -> Path:
+    """The tape that a folder, a file or an id names. Raises TapeError."""
+    for candidate in (Path(run) / file.TAPE_NAME, Path(run), REPORTS / run / file.TAPE_NAME):
+        if candidate.is_file():
+            return candidate
+    message = f"no tape is at {run}"
+    raise TapeError(message, f"give the folder of a run (it holds {file.TAPE_NAME}), or a tape")
+
+
+def read(path: Path) -> Report:
+    """The report of a tape. Raises TapeError."""
+    try:
+        book = tape.read(file.pieces_of(path), name=str(path))
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise TapeError(message, "give a readable tape") from error
+    return judge.report(book, tool_version=__version__)
+
+
+def write_documents(report: Report, folder: Path) -> dict[str, Path]:
+    """Write the report in every file format beside its tape; returns the paths. Raises CannotMeasureError."""
+    paths = {}
+    for format_, name in file.DOCUMENTS.items():
+        paths[format_] = folder / name
+        file.document(paths[format_], RENDERERS[format_](report))
+    return paths

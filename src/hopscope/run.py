@@ -1,0 +1,187 @@
+"""A plan at its vantages → records on a tape: the only place that starts tasks.
+
+Every record is written before anybody else sees it. A task that breaks is a failure on the tape and the run goes on;
+the deadline or an interrupt ends what still runs, and what was measured stays.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
+from typing import Literal
+
+from msgspec import Struct
+
+from hopscope import __version__, tape
+from hopscope.errors import CannotMeasureError, HopscopeError
+from hopscope.follow import follow
+from hopscope.model.plan import SECOND, Plan, Task, Vantage
+from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Failure, Planned, Record, Run
+from hopscope.model.sample import Book
+from hopscope.net.ports import NoRightsError
+from hopscope.vantages import VANTAGES, Place
+
+MAX_TASKS = 5000
+"""A plan and its consequences may grow, but not without end."""
+SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+Write = Callable[[bytes], None]
+Listen = Callable[[Record], None]
+
+
+class Ended(Struct, frozen=True):
+    """How a run ended: the signal that stopped it, if one did."""
+
+    book: Book
+    signal: int | None
+
+
+class _Stop(Struct):
+    """Why a run is to end before its work does."""
+
+    why: str | None = None
+    signal: int | None = None
+
+
+def run(plan: Plan, *, environ: Mapping[str, str], write: Write, listen: Listen | None = None) -> Ended:
+    """Run a plan to its end, its deadline, or a signal.
+
+    `write` gets each line of the tape, in one call, before `listen` gets the record. Raises CannotMeasureError when
+    the tape cannot be written; what was written stays readable.
+    """
+    return asyncio.run(_Session(plan, environ, write, listen).whole())
+
+
+class _Session:
+    """One run: places that are open, tasks in progress, and the book so far."""
+
+    def __init__(self, plan: Plan, environ: Mapping[str, str], write: Write, listen: Listen | None) -> None:
+        self._plan = plan
+        self._environ = environ
+        self._write = write
+        self._listen = listen
+        self._gatherer = tape.Gatherer()
+        self._places: dict[str, Place] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._begun = 0
+        self._anchor = time.time_ns() - time.monotonic_ns()
+        self._stop = _Stop()
+        self._stopping = asyncio.Event()
+        self._broken: HopscopeError | None = None
+
+    def _now(self) -> int:
+        return self._anchor + time.monotonic_ns()
+
+    def _emit(self, record: Record) -> None:
+        """Tape first, then the book, then whoever listens."""
+        self._write(tape.dump(record))
+        self._gatherer.add(record)
+        if self._listen is not None:
+            self._listen(record)
+
+    async def whole(self) -> Ended:
+        """The run from its first line to its last."""
+        loop = asyncio.get_running_loop()
+        for number, why in SIGNALS.items():
+            with suppress(NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, self._end, why, number)
+        self._emit(Run(tape=TAPE_NUMBER, tool_version=__version__, command=self._plan.command, at=self._now()))
+        self._emit(Planned(plan=self._plan))
+        try:
+            self._open()
+            self._start()
+            await self._until_over()
+        finally:
+            await self._shut()
+        if self._broken is not None:
+            raise self._broken
+        partial = self._stop.why is not None
+        self._emit(End(at=self._now(), partial=partial, why=self._stop.why))
+        return Ended(self._gatherer.book, self._stop.signal)
+
+    def _open(self) -> None:
+        """Open each vantage; one that cannot be opened is a failure and costs the others nothing."""
+        for vantage in self._plan.vantages:
+            opener = VANTAGES.get(vantage.kind)
+            if opener is None:
+                self._unusable(vantage, f"vantages of kind {vantage.kind} are not part of this version")
+                continue
+            try:
+                self._places[vantage.name] = opener(vantage, self._environ)
+            except HopscopeError as error:
+                self._unusable(vantage, str(error))
+
+    def _unusable(self, vantage: Vantage, why: str) -> None:
+        self._emit(Failure(kind="skipped", vantage=vantage.name, why=why, advice='measure from kind = "local"'))
+
+    def _start(self) -> None:
+        """Start whatever the records make worth doing."""
+        if self._stop.why is not None:
+            return
+        for task in follow(self._plan, self._gatherer.book):
+            if self._begun >= MAX_TASKS:
+                return
+            self._begun += 1
+            self._emit(Begin(id=self._begun, at=self._now(), task=task))
+            place = self._places.get(task.vantage)
+            if place is None:
+                self._emit(Done(task=self._begun, at=self._now(), complete=False))
+                continue
+            work = asyncio.create_task(self._work(self._begun, task, place))
+            self._running.add(work)
+            work.add_done_callback(self._running.discard)
+
+    async def _until_over(self) -> None:
+        """Wait for tasks, and start what follows from each, until nothing runs or the end is called."""
+        stopping = asyncio.create_task(self._stopping.wait())
+        deadline = asyncio.get_running_loop().call_later(
+            self._plan.deadline_ns / SECOND, self._end, "deadline reached", None
+        )
+        try:
+            while self._running and self._broken is None:
+                await asyncio.wait({*self._running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if self._stopping.is_set():
+                    break
+                self._start()
+        finally:
+            deadline.cancel()
+            stopping.cancel()
+
+    def _end(self, why: str, number: int | None) -> None:
+        """Call the end: no new tasks, those that run are cut off."""
+        if self._stop.why is None:
+            self._stop = _Stop(why, number)
+        self._stopping.set()
+
+    async def _work(self, task_id: int, task: Task, place: Place) -> None:
+        """One task: its records, or the failure that it was."""
+        done = False
+        try:
+            async with aclosing(place.run(task_id, task)) as records:
+                async for record in records:
+                    done = done or isinstance(record, Done)
+                    self._emit(record)
+        except NoRightsError as error:
+            self._failed(task_id, task, "rights", str(error), error.advice)
+        except CannotMeasureError as error:
+            self._broken = error
+            return
+        except HopscopeError as error:
+            self._failed(task_id, task, "usage", str(error), error.advice)
+        except Exception as error:  # noqa: BLE001 - the one broad except in the house: a bug of ours costs one task
+            self._failed(task_id, task, "bug", f"{type(error).__name__}: {error}", "please report this with the tape")
+        finally:
+            if not done and self._broken is None:
+                self._emit(Done(task=task_id, at=self._now(), complete=False))
+
+    def _failed(self, task_id: int, task: Task, kind: Literal["rights", "usage", "bug"], why: str, advice: str) -> None:
+        self._emit(Failure(kind=kind, why=why, advice=advice, target=task.target, vantage=task.vantage, task=task_id))
+
+    async def _shut(self) -> None:
+        """Cut off what runs, close every place."""
+        for work in self._running:
+            work.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for place in self._places.values():
+            await place.close()

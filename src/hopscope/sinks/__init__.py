@@ -1,0 +1,1 @@
+"""Where output goes: files, later textfiles, pushes and notifications."""
