@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from hopscope.analysis import reach
-from hopscope.analysis.path import NOTHING, Count, LossAlong, Step, count, loss_along, steps
+from hopscope.analysis.path import NOTHING, Count, LossAlong, Step, arrived, count, loss_along, steps
 from hopscope.analysis.views import HttpView, PathView, SeriesView, lookups, paths, requests, series
 from hopscope.model.plan import Protocol, Target
 from hopscope.model.record import Named, Resolved
@@ -37,7 +37,8 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def answering(self) -> bool:
         """Whether the target answered anything at all as it should."""
-        return any(reach.answers(view) for view in self.series) or self.served
+        reached = any(arrived(one, path.view.who.family) for path in self.paths for one in path.view.all_probes())
+        return reached or any(reach.answers(view) for view in self.series) or self.served
 
     @property
     def served(self) -> bool:

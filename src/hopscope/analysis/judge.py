@@ -193,6 +193,15 @@ def _well(target: Target, found_cases: Sequence[Case]) -> str:
         delay, loss = delay_of(counted), loss_of(counted)
         lost = f"no loss in {loss.sent}" if not loss.lost else f"loss {ratio(loss.ratio)} of {loss.sent}"
         parts.append(f"round trip {ms(delay.p50_ms)} (median, {view.who.protocol}), {lost}")
+    for path in case.paths if view is None else ():
+        result = trace_result(path.view, path.along, path.steps, case.named)
+        end = result.end_to_end
+        lost = (
+            f"no loss in {end.loss.sent}" if not end.loss.lost else f"loss {ratio(end.loss.ratio)} of {end.loss.sent}"
+        )
+        parts.append(
+            f"reached after {how_many(len(result.hops), 'hop')}, round trip {ms(end.delay.p50_ms)} (median), {lost}"
+        )
     for one in case.requests:
         summary = http_result(one, None).summary
         if summary.server.p50_ms is not None:

@@ -57,6 +57,10 @@ class PathView(Struct, kw_only=True):
     interval_ns: int
     flow: int
 
+    def all_probes(self) -> Iterator[Fated]:
+        """Every probe of a round, whatever its TTL."""
+        return (one for probes in self.rounds.values() for one in probes)
+
 
 class HttpView(Struct, kw_only=True):
     """Requests to one address."""

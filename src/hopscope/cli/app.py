@@ -8,8 +8,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from hopscope import __version__
 from hopscope.cli import demo, measure, reports, runs
@@ -22,7 +22,6 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="hopscope",
     help="Is it the network or the server, at which hop, whose hop is it, and what to do next.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,22 +54,17 @@ app.command("demo")(demo.demo)
 
 
 def main_inner(arguments: Sequence[str]) -> int:
-    """Run a command line; returns the exit code."""
+    """Run a command line; returns the exit code. Without a word it shows the help, as a usage error."""
+    if not arguments:
+        main_inner(["--help"])
+        return UsageError.exit_code
     try:
         code: object = typer.main.get_command(app).main(list(arguments), prog_name="hopscope", standalone_mode=False)
     except HopscopeError as error:
         return _mistake(arguments, str(error), error.advice, error.exit_code)
-    except click.UsageError as error:
-        hint = (
-            f"hopscope {error.ctx.info_name} --help"
-            if error.ctx is not None and error.ctx.parent
-            else "hopscope --help"
-        )
-        return _mistake(arguments, error.format_message(), f"see {hint}", UsageError.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        typer.echo(error.format_message())
-        return UsageError.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except TyperException as error:
+        return _mistake(arguments, error.format_message(), f"see {_help_line(arguments)}", UsageError.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone (`hopscope … | head`): nothing is left to say.
@@ -81,6 +75,13 @@ def main_inner(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         return _mistake(arguments, f"bug: {type(error).__name__}: {error}", "please report this; -vv shows where", BUG)
     return code if isinstance(code, int) else 0
+
+
+def _help_line(arguments: Sequence[str]) -> str:
+    """The command that explains the one that was tried."""
+    known = {command.name for command in app.registered_commands}
+    name = next((word for word in arguments if word in known), None)
+    return f"hopscope {name} --help" if name is not None else "hopscope --help"
 
 
 def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> int:

@@ -10,6 +10,7 @@ A lab needs root, or a process started by `namespaces.reexec_argv` as any other 
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,12 +42,14 @@ class Lab:
         self.folder = namespaces.folder_path(self.name)
         self._relay: subprocess.Popen[bytes] | None = None
         self._children: list[subprocess.Popen[bytes]] = []
+        self._one_order = threading.Lock()
 
     def __enter__(self) -> Self:
         """Builds everything; returns when every server listens. Raises LabError when the machine does not let it."""
         if namespaces.rights() != "root":
             raise LabError(
-                "a lab needs root or a user namespace", "; ".join(namespaces.missing()) or "See reexec_argv."
+                "a lab needs root or a user namespace",
+                "; ".join(namespaces.missing()) or "Start this program again by namespaces.reexec_argv.",
             )
         namespaces.sweep_dead()
         try:
@@ -162,12 +165,12 @@ class Lab:
         relay = self._relay
         if relay is None or relay.stdin is None:
             raise LabError("the lab is not running", "Use it inside its `with` block.")
-        try:
-            relay.stdin.write(msgspec.json.encode(order) + b"\n")
-            relay.stdin.flush()
-        except BrokenPipeError as error:
-            raise LabError("the lab's relay has ended", self._log("relay")) from error
-        return msgspec.json.decode(self._answer(relay, "relay"), type=Counts)
+        with self._one_order:
+            try:
+                relay.stdin.write(msgspec.json.encode(order) + b"\n")
+            except BrokenPipeError as error:
+                raise LabError("the lab's relay has ended", self._log("relay")) from error
+            return msgspec.json.decode(self._answer(relay, "relay"), type=Counts)
 
     def _answer(self, helper: subprocess.Popen[bytes], name: str) -> bytes:
         """One line from a helper; unbuffered, so that select tells the truth about it."""

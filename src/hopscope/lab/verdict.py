@@ -37,6 +37,27 @@ class _Report(msgspec.Struct):
     partial: bool
 
 
+Expected = dict[str, frozenset[str]]
+"""For each target the kinds of finding above info that it must have, and no others."""
+
+
+def kinds(report: Path, expected: Expected) -> tuple[str, ...]:
+    """What a report gets wrong about the kinds of finding of each target, one sentence each.
+
+    Raises OSError and msgspec.DecodeError when there is no report.
+    """
+    seen = msgspec.json.decode(report.read_bytes(), type=_Report)
+    found: dict[str, set[str]] = {name: set() for name in expected}
+    for one in seen.verdict.findings:
+        if one.severity != "info":
+            found.setdefault(one.target or "", set()).add(one.kind)
+    return tuple(
+        f"{name} has {sorted(found[name])}, not {sorted(expected.get(name, ()))}"
+        for name in found
+        if found[name] != expected.get(name, frozenset())
+    )
+
+
 def mistakes(report: Path, truth: Planted) -> tuple[str, ...]:
     """What a report gets wrong about the planted truth, one sentence each.
 

@@ -11,7 +11,6 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hopscope.model.plan import Family
@@ -137,7 +136,11 @@ class Connection:
             self._take_raw(await self._receive_raw(READ_BYTES))
 
     async def send(self, data: bytes) -> tuple[int, int]:
-        """Hand `data` to the kernel; when the first send was called, when the last returned. Raises UnansweredError."""
+        """Hand `data` to the kernel: when the first and when the last call that took some of it was made.
+
+        Made, not returned: a process that is kept waiting after its bytes have left must not shorten what it waits for
+        (method 5.2 needs an upper bound). Raises UnansweredError.
+        """
         if self.tls is not None:
             view = memoryview(data)
             try:
@@ -147,8 +150,7 @@ class Connection:
                 raise UnansweredError("tls", tls.why(error, "", None)) from error
             data = self._outgoing.read()
         first = self._clock.now()
-        await self._send_raw(data)
-        return first, self._clock.now()
+        return first, await self._send_raw(data)
 
     def ended(self) -> bool:
         """Whether an idle connection cannot be used any more, without waiting.
@@ -233,8 +235,7 @@ class Connection:
             got = self._read_now(size)
             if got is not None:
                 return got
-            loop = asyncio.get_running_loop()
-            await _ready(self._sock, loop.add_reader, loop.remove_reader)
+            await _ready(self._sock, writing=False)
 
     def _read_now(self, size: int) -> Read | None:
         """What lies in the socket, `None` if nothing does."""
@@ -255,16 +256,20 @@ class Connection:
         stamp = self._clock.from_realtime(raw)
         return min(stamp, at) if self.connected - STAMP_SLACK_NS <= stamp <= at + STAMP_SLACK_NS else None
 
-    async def _send_raw(self, data: bytes) -> None:
+    async def _send_raw(self, data: bytes) -> int:
+        """Send everything; when the last call that took bytes was made."""
         view = memoryview(data)
+        last = self._clock.now()
         while view:
+            at = self._clock.now()
             try:
                 view = view[self._sock.send(view) :]
+                last = at
             except BlockingIOError:
-                loop = asyncio.get_running_loop()
-                await _ready(self._sock, loop.add_writer, loop.remove_writer)
+                await _ready(self._sock, writing=True)
             except OSError as error:
                 raise _broken(error) from error
+        return last
 
     def _peek(self) -> bool:
         """Whether a plain connection has something to read: its end, or bytes that nobody asked for."""
@@ -282,6 +287,7 @@ async def dial(address: str, family: Family, port: int, clock: Clock) -> Connect
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _hear_icmp(sock, family, on=True)
+        stamps.enable(sock, transmit=False)  # the first to ask for stamps waits a moment until the kernel makes them
         dialled = clock.now()
         try:
             await _connect(sock, address, port)
@@ -289,7 +295,6 @@ async def dial(address: str, family: Family, port: int, clock: Clock) -> Connect
             raise _not_connected(error, sock, family, f"{address} port {port}") from error
         connected = clock.now()
         _hear_icmp(sock, family, on=False)
-        stamps.enable(sock, transmit=False)
         return Connection(sock, clock, dialled, connected)
     except BaseException:
         sock.close()
@@ -299,20 +304,17 @@ async def dial(address: str, family: Family, port: int, clock: Clock) -> Connect
 async def _connect(sock: socket.socket, address: str, port: int) -> None:
     code = sock.connect_ex((address, port))
     if code == errno.EINPROGRESS:
-        loop = asyncio.get_running_loop()
-        await _ready(sock, loop.add_writer, loop.remove_writer)
+        await _ready(sock, writing=True)
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if code:
         raise OSError(code, os.strerror(code))
 
 
-async def _ready(
-    sock: socket.socket,
-    add: Callable[[socket.socket, Callable[[], None]], None],
-    remove: Callable[[socket.socket], bool],
-) -> None:
+async def _ready(sock: socket.socket, *, writing: bool) -> None:
     """Wait until the loop says that the socket is ready; cancelling leaves nothing registered."""
-    ready = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    ready = loop.create_future()
     add(sock, lambda: None if ready.done() else ready.set_result(None))
     try:
         await ready

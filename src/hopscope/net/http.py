@@ -222,7 +222,7 @@ class Session:
         clock, head, done = _instants(progress, stepped=stepped)
         sent_last = progress.sent_last
         if sent_last is not None and head is not None:
-            sent_last = min(sent_last, head)  # a near server has answered before the call that sends returns
+            sent_last = min(sent_last, head)  # an answer may come before everything was sent
         retransmits = connection.retransmits if connection else None
         return Exchange(
             task=task,

@@ -228,7 +228,8 @@ class Prober:
             work.job.engine.strange(arrival.flight.shot, arrival.answer, now)
             return work
         work.answers += 1
-        work.user += arrival.answer.clock == "user"
+        # A refusal is always timed in user space; it is evidence of a closed port, not of a delay.
+        work.user += arrival.answer.clock == "user" and arrival.answer.kind != "rst"
         work.job.engine.answered(arrival.flight.shot, arrival.answer, now)
         return work
 

@@ -254,8 +254,12 @@ def _places(report: Report) -> Iterator[Block]:
 # ---- how to read it -------------------------------------------------------------------------------------------------
 
 
+SHORT = frozenset({"ping", "trace", "http"})
+"""Commands for people who know what they asked: no legend."""
+
+
 def _reading(report: Report) -> Iterator[Block]:
-    if not report.results:
+    if not report.results or report.command in SHORT:
         return
     remarks = [
         "p50 is the median, p95 the value that 95 % stay below; a range with a value is its 95 % interval.",
