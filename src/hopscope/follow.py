@@ -113,6 +113,8 @@ def _asked(plan: Plan, target: Target, vantage: Vantage, address: str, resolved:
 
 def _protocols(target: Target) -> Iterator[tuple[Protocol, int | None]]:
     """The protocols of the series: the one asked for; else ICMP, and TCP where a port is known."""
+    if target.protocol == "udp":
+        return
     if target.protocol is not None:
         yield target.protocol, None if target.protocol == "icmp" else target.port
         return

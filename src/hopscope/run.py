@@ -7,7 +7,7 @@ the deadline or an interrupt ends what still runs, and what was measured stays.
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import Literal
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from hopscope import __version__, tape
 from hopscope.errors import CannotMeasureError, HopscopeError
 from hopscope.follow import follow
-from hopscope.model.plan import SECOND, Plan, Task, Vantage
+from hopscope.model.plan import SECOND, Plan, ResolveTask, Target, Task, Vantage
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Failure, Planned, Record, Run
 from hopscope.model.sample import Book
 from hopscope.net.ports import NoRightsError
@@ -28,6 +28,17 @@ SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 Write = Callable[[bytes], None]
 Listen = Callable[[Record], None]
+
+
+NOT_YET = "upgrade hopscope when a later version has it"
+
+
+def left_out(target: Target) -> Iterator[str]:
+    """What a target asks for that this version does not measure; it is said, never silently ignored."""
+    if "stream" in target.probes:
+        yield "stream timing is not part of this version"
+    if target.protocol == "udp":
+        yield "UDP series are not part of this version"
 
 
 class Ended(Struct, frozen=True):
@@ -96,6 +107,7 @@ class _Session:
             await self._shut()
         if self._broken is not None:
             raise self._broken
+        self._name()
         partial = self._stop.why is not None
         self._emit(End(at=self._now(), partial=partial, why=self._stop.why))
         return Ended(self._gatherer.book, self._stop.signal)
@@ -111,6 +123,10 @@ class _Session:
                 self._places[vantage.name] = opener(vantage, self._environ)
             except HopscopeError as error:
                 self._unusable(vantage, str(error))
+
+        for target in self._plan.targets:
+            for what in left_out(target):
+                self._emit(Failure(kind="skipped", target=target.name, why=what, advice=NOT_YET))
 
     def _unusable(self, vantage: Vantage, why: str) -> None:
         self._emit(Failure(kind="skipped", vantage=vantage.name, why=why, advice='measure from kind = "local"'))
@@ -131,6 +147,21 @@ class _Session:
             work = asyncio.create_task(self._work(self._begun, task, place))
             self._running.add(work)
             work.add_done_callback(self._running.discard)
+
+    def _name(self) -> None:
+        """Owners and places of the hops, once the probes are over; the databases are read only if there are any."""
+        if not self._plan.mmdb:
+            return
+        from hopscope.net.geo import name_addresses
+
+        probes = (probe for sample in self._gatherer.book.samples.values() for probe in sample.probes)
+        asked = (task.address for task in self._tasks() if not isinstance(task, ResolveTask))
+        seen = dict.fromkeys((*asked, *(probe.by for probe in probes if probe.by is not None)))
+        for record in name_addresses(self._plan.mmdb, seen):
+            self._emit(record)
+
+    def _tasks(self) -> Iterator[Task]:
+        return (sample.task for sample in self._gatherer.book.samples.values())
 
     async def _until_over(self) -> None:
         """Wait for tasks, and start what follows from each, until nothing runs or the end is called."""

@@ -1,6 +1,7 @@
 """The HTTP probe: how many requests on which connections, when it gives up, and what it does with secrets."""
 
 import asyncio
+import itertools
 import socket
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_cold_ones_each_dial_and_hot_ones_share_the_last() -> None:
 def test_requests_are_due_50_ms_after_the_one_before() -> None:
     with serve(answering(0.03, OK)) as server:
         got = exchanges(task(server.port, cold=1, hot=3))
-    for before, after in zip(got, got[1:], strict=False):
+    for before, after in itertools.pairwise(got):
         assert before.done is not None
         assert after.sent_first is not None
         assert after.scheduled - before.done >= 50 * MS

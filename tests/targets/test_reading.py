@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hopscope.errors import TargetFileError
 from hopscope.model.plan import Budget, Site, Target, Vantage
-from hopscope.targets import BUDGETS, Alarm, Maintenance, TargetFile, read
+from hopscope.targets import BUDGETS, REASONS, Alarm, Maintenance, TargetFile, budgets, read
 from hopscope.targets.keys import SETTINGS, TOP, VANTAGE, target_keys
 
 INVALID = sorted((Path(__file__).parent / "invalid").glob("*.toml"))
@@ -67,7 +67,7 @@ def test_a_bad_file_is_a_mistake_of_the_user() -> None:
         ("x = " + "[" * 5000, "bad.toml:1: the file is nested too deeply"),
         ("x = " + "9" * 5000, "bad.toml:1: not TOML: a number has too many digits"),
         ("\n" + ".".join("a" * 9) + " = 1", "bad.toml:2: a key has more than 8 parts"),
-        ("x = { " + ' . "#" '.join("a" * 9) + " = 1}", "bad.toml:1: a key has more than 8 parts"),
+        ("x = { " + ' . "#" . '.join("a" * 5) + " = 1}", "bad.toml:1: a key has more than 8 parts"),
         ("[[target]]\nramp = [" + "1, " * 2000 + "]", 'bad.toml:2: key "target.ramp": expected at most 1000 items'),
         ("#" * (1 << 20) + "#", "bad.toml:1: the file is larger than 1 MiB"),
         ("#" + "é" * (1 << 19), "bad.toml:1: the file is larger than 1 MiB"),
@@ -386,6 +386,15 @@ def test_the_shipped_public_file_is_polite_and_needs_no_key() -> None:
         assert (target.rounds or 99) <= 10
         assert (target.requests or 99) <= 4
         assert (target.interval_ns or 0) >= 500 * MS
+
+
+def test_the_table_of_budgets_gives_each_its_numbers_and_reason() -> None:
+    rows = {row.split(" | ")[0].strip("| "): row for row in (budgets.__doc__ or "").splitlines() if row.startswith("|")}
+    assert list(BUDGETS) == list(REASONS)
+    for name, limits in BUDGETS.items():
+        assert REASONS[name] in rows[name]
+        assert f" | {(limits.loss or 0) * 100:.0f} % | " in rows[name]
+        assert limits.tps is None or f" | {limits.tps:.0f} | " in rows[name]
 
 
 WORDS = sorted({*TOP, *target_keys(()), *VANTAGE, *(key for settings in SETTINGS.values() for key in settings), "zz"})

@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hopscope.model.plan import Family
@@ -136,10 +137,9 @@ class Connection:
             self._take_raw(await self._receive_raw(READ_BYTES))
 
     async def send(self, data: bytes) -> tuple[int, int]:
-        """Hand `data` to the kernel: when the first and when the last call that took some of it was made.
+        """Hand `data` to the kernel; when the first and the last call that took some of it were made.
 
-        Made, not returned: a process that is kept waiting after its bytes have left must not shorten what it waits for
-        (method 5.2 needs an upper bound). Raises UnansweredError.
+        Made, not returned: being kept waiting after that must not shorten U (method 5.2). Raises UnansweredError.
         """
         if self.tls is not None:
             view = memoryview(data)
@@ -204,10 +204,8 @@ class Connection:
 
     async def _say_why(self) -> None:
         """Tell the server by TLS alert that its certificate was refused, if it still listens."""
-        try:
+        with suppress(UnansweredError):
             await self._send_raw(self._outgoing.read())
-        except UnansweredError:
-            return
 
     def _take_raw(self, raw: Read) -> None:
         self._latest = raw
@@ -313,8 +311,8 @@ async def _connect(sock: socket.socket, address: str, port: int) -> None:
 async def _ready(sock: socket.socket, *, writing: bool) -> None:
     """Wait until the loop says that the socket is ready; cancelling leaves nothing registered."""
     loop = asyncio.get_running_loop()
-    add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
     ready = loop.create_future()
+    add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
     add(sock, lambda: None if ready.done() else ready.set_result(None))
     try:
         await ready
@@ -325,10 +323,8 @@ async def _ready(sock: socket.socket, *, writing: bool) -> None:
 def _hear_icmp(sock: socket.socket, family: Family, *, on: bool) -> None:
     """Have ICMP errors kept with their code and sender while connecting, and not afterwards (tcp(7), IP_RECVERR)."""
     level, option = RECVERR[family]
-    try:
+    with suppress(OSError):
         sock.setsockopt(level, option, int(on))
-    except OSError:
-        return
 
 
 def _not_connected(error: OSError, sock: socket.socket, family: Family, where: str) -> UnansweredError:

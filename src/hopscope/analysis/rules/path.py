@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from hopscope.analysis import reach
 from hopscope.analysis.binomial import at_least, fisher_greater
 from hopscope.analysis.case import Case, PathCase
+from hopscope.analysis.distance import explained_ms, place_of
 from hopscope.analysis.path import LEAST_PROBES, SIGNIFICANT, TOLERATED_LOSS, Count, Limited, Step, count
 from hopscope.analysis.results import slow_evidence
 from hopscope.analysis.rules.find import EITHER_WAY, OPERATOR, end_of, finding, owner_of, segment_between
-from hopscope.analysis.say import hop, ns, rate, share
+from hopscope.analysis.say import hop, ms, ns, rate, share
 from hopscope.model.plan import MS, SECOND
 from hopscope.model.report import Confidence, Evidence, Finding, Segment
 
@@ -203,21 +204,35 @@ def _longest_step(case: Case, path: PathCase) -> Finding:
         to=end_of(case, step.ttl, step.address),
         flow=path.view.flow,
     )
+    explained = _explained_ms(case, step)
+    unexplained = explained is not None and step.step_ns > explained * MS
+    if explained is None:
+        reason = "where these hops stand is unknown, so distance may explain it"
+    elif unexplained:
+        reason = f"distance explains no more than {ms(explained)} of it"
+    else:
+        reason = f"distance explains it: up to {ms(explained)}"
     return finding(
         case,
         "slow-from",
-        "info",
-        confidence="likely",
+        "warning" if unexplained else "info",
+        confidence="likely" if explained is None else "shown",
         why=f"{ns(step.step_ns)} of the round trip are added between {hop(step.before_ttl, step.before_address)} and "
-        f"{hop(step.ttl, step.address)}, and every hop beyond keeps them; where these hops stand is unknown, so "
-        "distance may explain it",
-        next_step="compare with the distance between the two places",
-        changes_mind="places of both hops, or an earlier measurement that was shorter",
-        evidence={"step_ms": step.step_ns / MS, "needed_ms": step.needed_ns / MS},
+        f"{hop(step.ttl, step.address)}, and every hop beyond keeps them; {reason}",
+        next_step="ask the owner of these hops for a shorter way" if unexplained else "none: distance cannot be moved",
+        changes_mind="other places of these hops, or an earlier measurement that was shorter",
+        evidence={"step_ms": step.step_ns / MS, "needed_ms": step.needed_ns / MS, "explained_ms": explained},
         segment=segment,
         owner=owner_of(case, segment),
         where=str(step.ttl),
     )
+
+
+def _explained_ms(case: Case, step: Step) -> float | None:
+    """What distance explains of a step, where both places are known (method 4.4)."""
+    near = place_of(case.named.get(step.before_address or "", []))
+    far = place_of(case.named.get(step.address or "", []))
+    return None if near is None or far is None else explained_ms(near, far)
 
 
 def _size(step: Step) -> int:

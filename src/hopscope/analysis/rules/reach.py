@@ -201,7 +201,7 @@ def http_error(case: Case) -> Iterator[Finding]:
                 case,
                 "http-error",
                 "critical" if len(silent) * 2 > len(view.exchanges) else "warning",
-                why=f"{how_many(len(silent), 'request')} of {len(view.exchanges)} to {view.url} got no answer: {detail}",
+                why=f"{len(silent)} of {how_many(len(view.exchanges), 'request')} to {view.url} failed: {detail}",
                 next_step="look at the server's own log for that time; the network delivered the request",
                 changes_mind="answers to the same request",
                 evidence={"failed": len(silent), "requests": len(view.exchanges)},
