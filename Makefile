@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint setup system test-deps clean
+.PHONY: help demo test lint setup system test-deps bench matrix clean
 
 # ip and nft live in sbin, which is on root's PATH only.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -17,6 +17,7 @@ PYTEST_ARGS ?=
 
 # what must be there, a command or a file : its Debian package
 NEEDS := ip:iproute2 nft:nftables openssl:openssl /etc/ssl/certs/ca-certificates.crt:ca-certificates
+BENCH_NEEDS := fping:fping ping:iputils-ping tcpdump:tcpdump
 TEST_NEEDS := chromium:chromium curl:curl fping:fping ping:iputils-ping
 
 # Prints the first Python that is new enough and can make a virtual environment. A pyenv shim may exist and not run.
@@ -74,7 +75,15 @@ system:
 	echo "== .venv"; \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m compileall -q src
 	@touch $@
+
+bench: setup ## figures beside peers, into benchmarks/RESULTS.md  (BENCH_ARGS=part …)
+	@$(call find_missing,$(BENCH_NEEDS)); $(install_missing)
+	@$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+matrix: setup ## the demo's verdict over twenty seeds, into benchmarks/MATRIX.md  (ONLY=1,2,…)
+	@$(BIN)/python benchmarks/matrix.py $(if $(ONLY),--only $(ONLY))
 
 clean: ## remove .venv, builds and caches
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
