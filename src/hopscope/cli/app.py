@@ -3,21 +3,20 @@
 Mistakes become one clear line and their code; nothing else reaches a user, least of all a traceback (`-vv` shows it).
 """
 
-import os
-import sys
-import traceback
+import errno
 from collections.abc import Sequence
 
 import typer
 from typer.exceptions import TyperException
 
 from hopscope import __version__
-from hopscope.cli import demo, measure, reports, runs
-from hopscope.cli.output import mistake_document
-from hopscope.errors import HopscopeError, UsageError
+from hopscope.cli import demo, measure, reports, runs, signals, streams
+from hopscope.cli.signals import InterruptedCommandError
+from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 
 BUG = 70
 INTERRUPTED = 130
+SIGNALLED = 128
 
 app = typer.Typer(
     name="hopscope",
@@ -55,26 +54,49 @@ app.command("demo")(demo.demo)
 
 def main_inner(arguments: Sequence[str]) -> int:
     """Run a command line; returns the exit code. Without a word it shows the help, as a usage error."""
+    streams.mend()
     if not arguments:
         main_inner(["--help"])
         return UsageError.exit_code
     try:
+        signals.release()
+        _refuse_bytes(arguments)
         code: object = typer.main.get_command(app).main(list(arguments), prog_name="hopscope", standalone_mode=False)
-    except HopscopeError as error:
-        return _mistake(arguments, str(error), error.advice, error.exit_code)
-    except TyperException as error:
-        return _mistake(arguments, error.format_message(), f"see {_help_line(arguments)}", UsageError.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone (`hopscope … | head`): nothing is left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
-        if any(word.startswith("-vv") for word in arguments):
-            traceback.print_exc()
-        return _mistake(arguments, f"bug: {type(error).__name__}: {error}", "please report this; -vv shows where", BUG)
+    except (Exception, InterruptedCommandError, KeyboardInterrupt) as error:  # noqa: BLE001 - no traceback reaches a user
+        return _ended(arguments, error)
+    except SystemExit:
+        return 0  # typer's way of saying that whoever read the help has gone
     return code if isinstance(code, int) else 0
+
+
+def _ended(arguments: Sequence[str], error: BaseException) -> int:
+    """Say why a command ended before its time; returns the exit code."""
+    match error:
+        case HopscopeError():
+            return _mistake(arguments, str(error), error.advice, error.exit_code)
+        case TyperException():
+            return _mistake(arguments, error.format_message(), f"see {_help_line(arguments)}", UsageError.exit_code)
+        case InterruptedCommandError():
+            return _mistake(arguments, "interrupted before there was a result", "", SIGNALLED + error.number)
+        case typer.Abort() | KeyboardInterrupt():
+            return INTERRUPTED
+        case OSError(errno=errno.ENOSPC):
+            return _mistake(arguments, f"cannot write: {error}", "free some space", CannotMeasureError.exit_code)
+        case _:
+            if any(word.startswith("-vv") for word in arguments):
+                import traceback
+
+                streams.tell("".join(traceback.format_exception(error)))
+            why = f"bug: {type(error).__name__}: {error}"
+            return _mistake(arguments, why, "please report this; -vv shows where", BUG)
+
+
+def _refuse_bytes(arguments: Sequence[str]) -> None:
+    """Arguments are text: what is not UTF-8 could stand in no document. Raises UsageError."""
+    for word in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            message = f"{word.encode('utf-8', 'surrogateescape')!r} is not UTF-8 text"
+            raise UsageError(message, "rename the file, or write the name in UTF-8")
 
 
 def _help_line(arguments: Sequence[str]) -> str:
@@ -86,9 +108,11 @@ def _help_line(arguments: Sequence[str]) -> str:
 
 def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> int:
     """Say what is wrong on standard error, and as a document where one was asked for."""
-    typer.echo(f"hopscope: {message}" + (f"\n  → {advice}" if advice else ""), err=True)
+    streams.tell(f"hopscope: {message}\n" + (f"  → {advice}\n" if advice else ""))
     if wants_json(arguments):
-        typer.echo(mistake_document(arguments, message, advice, code), nl=False)
+        from hopscope.cli.output import mistake_document
+
+        streams.say([mistake_document(arguments, message, advice, code)], utf8=True)
     return code
 
 

@@ -1,18 +1,16 @@
 """`hopscope ping`, `trace` and `http`: one kind of probe against what the command line names."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
-from hopscope import targets
 from hopscope.cli.options import (
     DEADLINE,
     BudgetOption,
     Count,
     Family4,
     Family6,
+    Format,
     FormatOption,
     Interface,
     Interval,
@@ -25,16 +23,13 @@ from hopscope.cli.options import (
     family,
     interval_ns,
 )
-from hopscope.cli.output import Format, exit_code, show
-from hopscope.cli.session import measure
 from hopscope.errors import UsageError
-from hopscope.model.plan import DEFAULT_PAYLOAD_BYTES, MAX_TTL, MS, Budget, Plan, Target, Vantage
+from hopscope.model.plan import DEFAULT_PAYLOAD_BYTES, MAX_TTL, MS, Target
 from hopscope.wire.icmp import MIN_PAYLOAD_BYTES
 
 PING_COUNT, PING_INTERVAL_NS = 20, 200 * MS
 TRACE_ROUNDS, TRACE_INTERVAL_NS = 20, 500 * MS
 MAX_PAYLOAD_BYTES = 65_000
-SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
 
 def ping(
@@ -65,6 +60,8 @@ def ping(
 
     Example: hopscope ping gpu1.example.net gpu2.example.net -c 50 -i 100ms
     """
+    from hopscope.cli import asking
+
     shape = Target(
         name="",
         host="",
@@ -79,12 +76,12 @@ def ping(
         ttl=ttl,
         flows=flows,
         all_addresses=all_addresses,
-        budget=Budget() if budget is None else targets.budget(budget),
+        budget=asking.budget(budget),
         budget_name=budget,
     )
-    wanted = tuple(named(shape, text) for text in dict.fromkeys(hosts))
-    plan = _plan("ping", wanted, _here(source, interface), timeout)
-    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
+    wanted = tuple(asking.named(shape, text) for text in dict.fromkeys(hosts))
+    plan = asking.plan("ping", wanted, asking.here(source, interface), timeout)
+    return asking.carry_out(plan, chosen(format_, json=json), out, quiet=quiet)
 
 
 def trace(
@@ -110,6 +107,8 @@ def trace(
 
     Example: hopscope trace gpu1.example.net -c 100 -i 200ms
     """
+    from hopscope.cli import asking
+
     del icmp
     if first_ttl > max_ttl:
         message = f"first TTL {first_ttl} is beyond the last, {max_ttl}"
@@ -123,11 +122,11 @@ def trace(
         round_interval_ns=interval_ns(interval, TRACE_INTERVAL_NS),
         first_ttl=first_ttl,
         max_ttl=max_ttl,
-        budget=Budget() if budget is None else targets.budget(budget),
+        budget=asking.budget(budget),
         budget_name=budget,
     )
-    plan = _plan("trace", (named(shape, host),), _here(source, interface), timeout)
-    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
+    plan = asking.plan("trace", (asking.named(shape, host),), asking.here(source, interface), timeout)
+    return asking.carry_out(plan, chosen(format_, json=json), out, quiet=quiet)
 
 
 def http(
@@ -162,10 +161,15 @@ def http(
 
     Example: hopscope http https://gpu1.example.net/v1/models -n 10
     """
+    from hopscope.cli import asking
+
     if requests is not None and (cold is not None or hot is not None):
         message = "-n sets all requests, --cold and --hot each kind"
         raise UsageError(message, "give -n, or --cold and --hot")
-    plain, from_variables = headers(header or [])
+    if cold == 0 and hot == 0:
+        message = "--cold 0 and --hot 0 leave no request to make"
+        raise UsageError(message, "give one of them a number, or leave both out")
+    plain, from_variables = asking.headers(header or [])
     shape = Target(
         name="",
         host="",
@@ -174,92 +178,16 @@ def http(
         cold=1 if requests is not None else cold,
         hot=requests - 1 if requests is not None else hot,
         method=(method or ("POST" if data is not None else "GET")).upper(),
-        body_file=body_file(data),
+        body_file=asking.body_file(data),
         headers=plain,
         headers_env=from_variables,
         ca_file=cacert,
         insecure=insecure,
         http2=http2,
-        budget=Budget() if budget is None else targets.budget(budget),
+        budget=asking.budget(budget),
         budget_name=budget,
     )
-    target = named(shape, url if "://" in url else f"https://{url}")
-    target = replace(target, name=url, resolve_to=dialled(resolve, target))
-    plan = _plan("http", (target,), _here(source, interface), timeout)
-    return _measure(plan, chosen(format_, json=json), out, quiet=quiet)
-
-
-def named(shape: Target, text: str) -> Target:
-    """A target like `shape` for a host or URL as typed. Raises UsageError."""
-    spec = targets.host(text)
-    return replace(shape, name=text, host=spec.host, port=shape.port or spec.port, url=spec.url)
-
-
-def headers(given: list[str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Header options as plain ones and ones from variables. Raises UsageError for a literal secret."""
-    plain: list[tuple[str, str]] = []
-    from_variables: list[tuple[str, str]] = []
-    for text in given:
-        name, colon, value = (part.strip() for part in text.partition(":"))
-        if not colon or not name:
-            message = "-H needs a name and a value"
-            raise UsageError(message, "write -H 'Name: value', or -H 'Name: env:VAR' for a secret")
-        if value.startswith("env:"):
-            from_variables.append((name, value.removeprefix("env:")))
-        elif name.lower() in SECRET_HEADERS:
-            message = f"a literal secret for {name} stands on the command line, where every process can read it"
-            raise UsageError(message, f"export it, and write -H '{name}: env:VAR'")
-        else:
-            plain.append((name, value))
-    return tuple(plain), tuple(from_variables)
-
-
-def body_file(data: str | None) -> str | None:
-    """The file of a body given as @FILE. Raises UsageError."""
-    if data is None:
-        return None
-    if not data.startswith("@") or not Path(data[1:]).is_file():
-        message = (
-            f"-d takes a body from a file, and {data[1:] or 'nothing'} is none"
-            if data[:1] == "@"
-            else ("-d takes a body from a file")
-        )
-        raise UsageError(message, "write -d @FILE")
-    return data[1:]
-
-
-def dialled(resolve: str | None, target: Target) -> str | None:
-    """The address of `--resolve HOST:PORT:ADDR` when it is for this target. Raises UsageError."""
-    if resolve is None:
-        return None
-    host, _, rest = resolve.partition(":")
-    port, _, address = rest.partition(":")
-    if not (host and port.isdigit() and address):
-        message = f"--resolve {resolve} is not HOST:PORT:ADDR"
-        raise UsageError(message, "write --resolve gpu1.example.net:443:192.0.2.1")
-    if targets.host(host).host != target.host or int(port) != target.port:
-        message = f"--resolve is for {host}:{port}, the URL for {target.host}:{target.port}"
-        raise UsageError(message, "name the host and port of the URL")
-    return targets.host(address).host
-
-
-def _here(source: str | None, interface: str | None) -> Vantage:
-    return Vantage(name="here", kind="local", source=source, interface=interface)
-
-
-def _plan(command: str, wanted: tuple[Target, ...], vantage: Vantage, timeout: str) -> Plan:
-    return Plan(
-        command=command,
-        name=command,
-        targets=wanted,
-        vantages=(vantage,),
-        quorum=1,
-        deadline_ns=targets.duration(timeout),
-    )
-
-
-def _measure(plan: Plan, format_: Format, out: Path | None, *, quiet: bool) -> int:
-    """Run, print, and the exit code."""
-    outcome = measure(plan, quiet=quiet)
-    show(outcome.report, format_, out, quiet=quiet)
-    return exit_code(outcome.report, outcome.signal)
+    target = asking.named(shape, url if "://" in url else f"https://{url}")
+    target = asking.dialled(asking.renamed(target, url), resolve)
+    plan = asking.plan("http", (target,), asking.here(source, interface), timeout)
+    return asking.carry_out(plan, chosen(format_, json=json), out, quiet=quiet)

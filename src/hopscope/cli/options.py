@@ -1,16 +1,28 @@
-"""Options that several commands share, worded once."""
+"""Options that several commands share, worded once.
 
+Every command pays for what is imported here: heavy rooms are imported where they are used.
+"""
+
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from hopscope import targets
-from hopscope.cli.output import Format
 from hopscope.errors import UsageError
-from hopscope.model.plan import Family
 
 DEADLINE = "5m"
+
+
+class Format(StrEnum):
+    """Formats a command can print."""
+
+    text = "text"
+    md = "md"
+    html = "html"
+    json = "json"
+    csv = "csv"
+
 
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print.", show_default=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document (the same as --format json).")]
@@ -36,7 +48,7 @@ def chosen(format_: Format, *, json: bool) -> Format:
     return Format.json if json else format_
 
 
-def family(*, four: bool, six: bool) -> Family | None:
+def family(*, four: bool, six: bool) -> Literal[4, 6] | None:
     """4, 6 or either. Raises UsageError for both."""
     if four and six:
         message = "-4 and -6 exclude each other"
@@ -46,4 +58,6 @@ def family(*, four: bool, six: bool) -> Family | None:
 
 def interval_ns(text: str | None, default_ns: int) -> int:
     """An interval given as text. Raises UsageError."""
+    from hopscope import targets
+
     return default_ns if text is None else targets.duration(text)

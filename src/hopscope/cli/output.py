@@ -4,30 +4,21 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-
-import typer
+from typing import Literal
 
 from hopscope import __version__
-from hopscope.errors import HopscopeError
+from hopscope.cli import signals, streams
+from hopscope.cli.options import Format
+from hopscope.errors import HopscopeError, UsageError
 from hopscope.model.report import FailureReport, Report, Status, Verdict
 from hopscope.render import RENDERERS
 from hopscope.sinks import file
 
 EXIT_CODES: dict[Status, int] = {"ok": 0, "warning": 1, "unknown": 3, "critical": 2}
 SIGNALLED = 128
+KINDS: dict[int, Literal["bug", "usage"]] = {HopscopeError.exit_code: "bug", UsageError.exit_code: "usage"}
 NARROWEST, WIDEST = 60, 160
-
-
-class Format(StrEnum):
-    """Formats a command can print."""
-
-    text = "text"
-    md = "md"
-    html = "html"
-    json = "json"
-    csv = "csv"
 
 
 def exit_code(report: Report, signal: int | None = None) -> int:
@@ -41,11 +32,10 @@ def show(report: Report, format_: Format, out: Path | None, *, quiet: bool = Fal
         file.document(out, RENDERERS[format_](report))
         return
     if format_ is Format.text:
-        typer.echo(_headline(report) if quiet else on_terminal(report), nl=False)
+        streams.say([_headline(report) if quiet else on_terminal(report)])
         return
-    for piece in RENDERERS[format_](report):
-        sys.stdout.write(piece)
-    sys.stdout.flush()
+    with signals.held():
+        streams.say(RENDERERS[format_](report), utf8=True)
 
 
 def _headline(report: Report) -> str:
@@ -71,7 +61,7 @@ def mistake_document(arguments: Sequence[str], message: str, advice: str, code: 
     """The JSON document of a command that did not come to measuring."""
     command = next((word for word in arguments if not word.startswith("-")), "")
     failure = FailureReport(
-        kind="bug" if code == HopscopeError.exit_code else "usage",
+        kind=KINDS.get(code, "skipped"),
         target=None,
         vantage=None,
         why=message,

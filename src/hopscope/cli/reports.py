@@ -1,18 +1,17 @@
 """`hopscope report`: a tape rendered again, the same to the byte; and the schema of every JSON document."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hopscope import __version__, tape
-from hopscope.analysis import judge
-from hopscope.cli.options import JsonOption, OutFile, Quiet
-from hopscope.cli.output import Format, exit_code, show
-from hopscope.errors import TapeError, UsageError
-from hopscope.model.report import Report
-from hopscope.render import RENDERERS
-from hopscope.sinks import file
+from hopscope import __version__
+from hopscope.cli import streams
+from hopscope.cli.options import Format, JsonOption, OutFile, Quiet
+from hopscope.errors import CannotMeasureError, TapeError, UsageError
+
+if TYPE_CHECKING:
+    from hopscope.model.report import Report
 
 REPORTS = Path("reports")
 
@@ -33,24 +32,27 @@ def report(
     if schema:
         from hopscope.render.json import schema as made
 
-        typer.echo(made(), nl=False)
+        streams.say([made()], utf8=True)
         return 0
     if run is None:
         message = "report needs a run"
         raise UsageError(message, "give the folder of a run, or its run.jsonl")
+    from hopscope.cli.output import exit_code, show
+
     path = tape_path(run)
     made_again = read(path)
     wanted = Format.json if json else format_
     if wanted is not None or out is not None:
         show(made_again, wanted or Format.text, out, quiet=quiet)
     else:
-        for written in write_documents(made_again, path.parent).values():
-            typer.echo(str(written))
+        streams.say(f"{written}\n" for written in write_documents(made_again, path.parent).values())
     return exit_code(made_again)
 
 
 def tape_path(run: str) -> Path:
     """The tape that a folder, a file or an id names. Raises TapeError."""
+    from hopscope.sinks import file
+
     for candidate in (Path(run) / file.TAPE_NAME, Path(run), REPORTS / run / file.TAPE_NAME):
         if candidate.is_file():
             return candidate
@@ -58,18 +60,28 @@ def tape_path(run: str) -> Path:
     raise TapeError(message, f"give the folder of a run (it holds {file.TAPE_NAME}), or a tape")
 
 
-def read(path: Path) -> Report:
-    """The report of a tape. Raises TapeError."""
+def read(path: Path) -> "Report":
+    """The report of a tape. Raises TapeError, and CannotMeasureError for one that ends before anything was planned."""
+    from hopscope import tape
+    from hopscope.analysis import judge
+    from hopscope.sinks import file
+
     try:
         book = tape.read(file.pieces_of(path), name=str(path))
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         raise TapeError(message, "give a readable tape") from error
+    if book.plan is None:
+        message = f"{path} ends before its plan: the run was stopped before it measured anything"
+        raise CannotMeasureError(message, "run again")
     return judge.report(book, tool_version=__version__)
 
 
-def write_documents(report: Report, folder: Path) -> dict[str, Path]:
+def write_documents(report: "Report", folder: Path) -> dict[str, Path]:
     """Write the report in every file format beside its tape; returns the paths. Raises CannotMeasureError."""
+    from hopscope.render import RENDERERS
+    from hopscope.sinks import file
+
     paths = {}
     for format_, name in file.DOCUMENTS.items():
         paths[format_] = folder / name

@@ -3,19 +3,29 @@
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hopscope import targets
-from hopscope.cli.options import DEADLINE, BudgetOption, FormatOption, JsonOption, OutFolder, Quiet, Timeout, chosen
-from hopscope.cli.output import Format, exit_code, show
-from hopscope.cli.reports import write_documents
-from hopscope.cli.session import measure
+from hopscope.cli import streams
+from hopscope.cli.options import (
+    DEADLINE,
+    BudgetOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    OutFolder,
+    Quiet,
+    Timeout,
+    chosen,
+)
 from hopscope.errors import TargetFileError
-from hopscope.sinks.file import TAPE_NAME, TapeFile
+
+if TYPE_CHECKING:
+    from hopscope.targets import TargetFile
 
 REPORTS = Path("reports")
+MEND = "mend the file; targets/example.toml shows every key"
 
 
 def run(
@@ -34,8 +44,14 @@ def run(
 
     Example: hopscope run targets/example.toml --only fra-h100
     """
+    from hopscope import targets
+    from hopscope.cli.output import exit_code, show
+    from hopscope.cli.reports import write_documents
+    from hopscope.cli.session import measure
+    from hopscope.sinks.file import TAPE_NAME, TapeFile
+
     plan = targets.plan(
-        targets.read(text_of(file), file=str(file)),
+        contents(file),
         command="run",
         name=file.stem,
         only=tuple(only or ()),
@@ -49,8 +65,18 @@ def run(
     tape.close()
     paths = write_documents(outcome.report, folder)
     show(outcome.report, chosen(format_, json=json), None, quiet=quiet)
-    typer.echo(f"report: {paths['html']}", err=True)
+    streams.tell(f"report: {paths['html']}\n")
     return exit_code(outcome.report, outcome.signal)
+
+
+def contents(file: Path) -> "TargetFile":
+    """What a target file says. Raises TargetFileError."""
+    from hopscope import targets
+
+    try:
+        return targets.read(text_of(file), file=str(file))
+    except TargetFileError as error:
+        raise TargetFileError(str(error), error.advice or MEND) from error
 
 
 def text_of(file: Path) -> str:

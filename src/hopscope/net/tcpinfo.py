@@ -6,7 +6,8 @@ changes before it. Times there are microseconds; here they are nanoseconds. Othe
 
 import socket
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 US = 1000
 READ_BYTES = 512
@@ -18,8 +19,7 @@ NOTSENT_BYTES, MIN_RTT, DATA_SEGS_IN, BYTES_RETRANS, RCV_OOOPACK = 144, 148, 152
 SND_MSS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TcpInfo:
+class TcpInfo(Struct, frozen=True, kw_only=True):
     """One reading. `None`: this kernel does not tell, or there is no sample yet.
 
     `rtt_ns` is smoothed and holds the server's thinking after the first sample: only right after connect is it a

@@ -5,14 +5,14 @@ same in the same order. Every text in a block is clean (`words.clean`) and is no
 it for its own format.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Tone = Literal["plain", "strong", "quiet", "ok", "info", "warning", "unknown", "critical"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Banner:
+class Banner(Struct, frozen=True, kw_only=True):
     """The verdict: what everything else stands under."""
 
     tone: Tone
@@ -21,23 +21,20 @@ class Banner:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """Opens a section."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """One or more sentences."""
 
     text: str
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A named part of a card; the next step is strong, the numbers quiet."""
 
     name: str
@@ -45,8 +42,7 @@ class Field:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(Struct, frozen=True, kw_only=True):
     """A finding or a failure: `badge` is its severity in words, `about` says which target and from where."""
 
     tone: Tone
@@ -56,16 +52,14 @@ class Card:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """A list of short remarks."""
 
     items: tuple[str, ...]
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One cell: its text, and smaller lines below it (an interval, an address, an owner)."""
 
     text: str
@@ -73,8 +67,7 @@ class Cell:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column. Columns of numbers stand on the right and are never broken.
 
     A text column that finds no room of its own is told below its neighbour, with `lead` in front; a table that is
@@ -87,8 +80,7 @@ class Column:
     opens: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """Rows of cells; the first cell of a row names it."""
 
     caption: str
@@ -99,8 +91,7 @@ class Table:
 Block = Heading | Paragraph | Card | Items | Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """All of it, in reading order."""
 
     title: str

@@ -5,8 +5,9 @@ so its parts add up. A column in which no row has anything to say is left out.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import compress, groupby
+
+from msgspec import Struct
 
 from hopscope.model.report import (
     Delay,
@@ -31,8 +32,7 @@ OWNER_LENGTH = 40
 UNSEEN_MS = 0.0005  # an "unattributed" below this would be printed as 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _Line(Struct, frozen=True, kw_only=True):
     """What one line of the table of targets stands on: `probe` is what `delay` and `loss` were measured with."""
 
     results: tuple[Result, ...]

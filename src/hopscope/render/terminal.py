@@ -5,10 +5,10 @@ caller's decision; nothing of the surroundings is asked.
 """
 
 import re
-from dataclasses import dataclass
 from io import StringIO
 from itertools import compress, product
 
+from msgspec import Struct
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -112,8 +112,7 @@ def _card(card: Card) -> Group:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Strip:
+class _Strip(Struct, frozen=True):
     """One column, ready to be drawn."""
 
     column: Column
