@@ -9,11 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from hopscope.analysis import reach
-from hopscope.analysis.budget import held
+from hopscope.analysis.budget import held_series
 from hopscope.analysis.case import Case, PathCase, cases
-from hopscope.analysis.path import Count, count, distance, doubtful
-from hopscope.analysis.rules.path import shows_loss
-from hopscope.analysis.views import SeriesView, lookups
+from hopscope.analysis.path import Count, count, distance, doubtful, shows_loss
+from hopscope.analysis.views import PathView, SeriesView, lookups
 from hopscope.model.plan import (
     ICMP_FLOWS,
     MS,
@@ -42,6 +41,7 @@ MOST = 300
 LOOKS = (20, 50, 100, 200, 300)
 CONFIRM_PROBES = 30
 CONFIRM_FASTEST_NS = SECOND // 2
+CONFIRM_UNKNOWN_NS = SECOND
 FALLBACK_PORTS = (443, 80)
 COLD, HOT = 3, 10
 HTTP_TIMEOUT_NS = 15 * SECOND
@@ -244,28 +244,28 @@ def _more_probes(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
     if case.target.count is not None or case.address is None:
         return
     for view in case.series:
-        seen = count(list(view.counted()))
-        if not (_over(view) and reach.answers(view) and seen.sent) or _decided(case, seen):
+        seen = count(view.counted)
+        if not (_over(view) and reach.answers(view) and seen.sent) or _decided(case, view, seen):
             continue
-        step = _next_look(len(list(view.counted())))
+        step = _next_look(len(view.counted))
         if step:
             who = view.who
-            first = 1 + max(one.probe.seq for one in view.counted())
+            first = 1 + max(one.probe.seq for one in view.counted)
             yield series(
                 case.target, case.vantage, case.address, who.protocol, who.port, reason="undecided", first_seq=first,
                 count=step,
             )  # fmt: skip
 
 
-def _decided(case: Case, seen: Count) -> bool:
+def _decided(case: Case, view: SeriesView, seen: Count) -> bool:
     """Whether nothing speaks against a series, or what does is shown."""
     undecided = [
         one
         for budget in (case.target.budget, case.target.critical)
-        for one in held(case, budget)
+        for one in held_series(case, budget)
         if one.missed and one.confidence != "shown"
     ]
-    return not undecided and (not seen.lost or shows_loss(seen))
+    return not (undecided and view is case.end_series) and (not seen.lost or shows_loss(seen))
 
 
 def _next_look(done: int) -> int:
@@ -276,20 +276,25 @@ def _next_look(done: int) -> int:
 def _more_rounds(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
     """A path whose end loses goes on until the segment is shown (method 4.2)."""
     del book
-    if case.target.rounds is not None or case.address is None:
+    if case.address is None:
         return
     for path in case.paths:
-        done = _rounds(path)
-        step = _next_look(done)
-        over = all(sample.done is not None for sample in path.view.samples)
-        if step and over and path.along.end.lost and not path.along.decided:
+        step = _rounds_wanted(case, path)
+        if step and _rested(path):
             task = _trace(plan, case.target, case.vantage, case.address)
             yield TraceTask(
                 target=task.target, vantage=task.vantage, reason="undecided", address=task.address,
                 family=task.family, protocol=task.protocol, rounds=step, interval_ns=task.interval_ns,
-                threshold_ns=task.threshold_ns, first_round=done, first_ttl=task.first_ttl, max_ttl=task.max_ttl,
-                distance=distance(path.view), size=task.size,
+                threshold_ns=task.threshold_ns, first_round=_rounds(path), first_ttl=task.first_ttl,
+                max_ttl=task.max_ttl, distance=distance(path.view), size=task.size,
             )  # fmt: skip
+
+
+def _rounds_wanted(case: Case, path: PathCase) -> int:
+    """How many more rounds a path needs for now; 0 when what it shows is decided, or the user set how many."""
+    if case.target.rounds is not None or path.along.decided or not path.along.end.lost:
+        return 0
+    return _next_look(_rounds(path))
 
 
 def _rounds(path: PathCase) -> int:
@@ -297,24 +302,43 @@ def _rounds(path: PathCase) -> int:
     return 1 + max((one.probe.seq for probes in path.view.rounds.values() for one in probes), default=-1)
 
 
+def _rested(path: PathCase) -> bool:
+    """Whether no task asks the hops of a path just now."""
+    return all(sample.done is not None for sample in path.view.samples)
+
+
 def _confirm(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
-    """A limited hop inside the lossy segment is asked below its limit, so that it can testify (method 4.3)."""
+    """A hop whose own limit could hide where loss begins is asked below it, so that it can testify (method 4.3).
+
+    Only once the rounds are over: they would use up its replies.
+    """
     del plan, book
     if case.address is None:
         return
     for path in case.paths:
-        if any(sample.done is None for sample in path.view.samples):
+        if not _rested(path) or _rounds_wanted(case, path):
             continue
-        for hop in doubtful(path.along):
+        for ttl in doubtful(path.along):
             view = path.view
-            answered = 1 - hop.count.lost / hop.count.sent
-            slower = int(2 * view.interval_ns / answered)
             yield TraceTask(
-                target=case.target.name, vantage=case.vantage, reason=f"hop {hop.ttl} limits its replies",
+                target=case.target.name, vantage=case.vantage, reason=f"hop {ttl} may limit its replies",
                 address=case.address, family=view.who.family, protocol=view.who.protocol, rounds=CONFIRM_PROBES,
-                interval_ns=max(slower, CONFIRM_FASTEST_NS), threshold_ns=case.target.threshold_ns,
-                confirm=hop.ttl, size=case.target.size,
+                interval_ns=_confirm_interval(view, ttl), threshold_ns=case.target.threshold_ns, confirm=ttl,
+                size=case.target.size,
             )  # fmt: skip
+
+
+def _confirm_interval(view: PathView, ttl: int) -> int:
+    """Half the rate at which a hop was seen to answer, at most 2/s (method 4.3).
+
+    Seen in the later half of its probes: a router gives its first few answers from what it has saved up.
+    """
+    probes = view.rounds[ttl]
+    for sample in (probes[len(probes) // 2 :], probes):
+        seen = count(sample)
+        if seen.sent > seen.lost:
+            return max(2 * view.interval_ns * seen.sent // (seen.sent - seen.lost), CONFIRM_FASTEST_NS)
+    return CONFIRM_UNKNOWN_NS
 
 
 Row = Callable[[Plan, Book, Case], Iterator[Task]]

@@ -51,16 +51,16 @@ def _above(values: Sequence[float | None], limit: float) -> int:
 
 def held(case: Case, budget: Budget) -> Iterator[Held]:
     """Every limit of a budget that this case can be held against."""
-    yield from _held_series(case, budget)
+    yield from held_series(case, budget)
     yield from _held_requests(case, budget)
 
 
-def _held_series(case: Case, budget: Budget) -> Iterator[Held]:
+def held_series(case: Case, budget: Budget) -> Iterator[Held]:
     """Limits on delay, its variation, and loss, held against the end-to-end series."""
     view = case.end_series
-    if view is None:
+    if view is None or budget == Budget():
         return
-    counted = [one for one in view.counted() if is_lost(one.outcome) is not None]
+    counted = [one for one in view.counted if is_lost(one.outcome) is not None]
     rtts = [None if is_lost(one.outcome) or one.probe.rtt_ns is None else one.probe.rtt_ns / MS for one in counted]
     least = min((rtt for rtt in rtts if rtt is not None), default=0.0)
     variation = [None if rtt is None else rtt - least for rtt in rtts]
@@ -80,18 +80,24 @@ def _held_series(case: Case, budget: Budget) -> Iterator[Held]:
 
 def answered(case: Case) -> list[Request]:
     """All requests of a case, as the report shows them."""
-    return [split.request(exchange, None) for view in case.requests for exchange in view.exchanges]
+    return [
+        split.request(exchange, case.least_rtt(view.who.port)) for view in case.requests for exchange in view.exchanges
+    ]
 
 
 def _held_requests(case: Case, budget: Budget) -> Iterator[Held]:
-    """Limits on the phases of requests; a request that failed is over each of them."""
+    """Limits on the phases of requests; a request that failed is over each of them.
+
+    One whose server time is unknown for want of a round trip to subtract is not held against that limit.
+    """
     requests = answered(case)
     cold = [request for request in requests if request.cold]
+    known = [request for request in requests if request.error is not None or server_ms(request) is not None]
     rows = (
         ("connect_p95", budget.connect_p95_ms, [request.phases_ms.connect for request in cold]),
         ("tls_p95", budget.tls_p95_ms, [request.phases_ms.tls for request in cold] if _secure(case) else []),
         ("ttfb_p95", budget.ttfb_p95_ms, [ttfb_ms(request) for request in requests]),
-        ("server_p95", budget.server_p95_ms, [server_ms(request) for request in requests]),
+        ("server_p95", budget.server_p95_ms, [server_ms(request) for request in known]),
     )
     for metric, limit, values in rows:
         if limit is not None and (one := hold(metric, limit, "ms", _above(values, limit), len(values), 0.05)):

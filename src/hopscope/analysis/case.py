@@ -38,7 +38,17 @@ class Case(Struct, frozen=True, kw_only=True):
     def answering(self) -> bool:
         """Whether the target answered anything at all as it should."""
         reached = any(arrived(one, path.view.who.family) for path in self.paths for one in path.view.all_probes())
-        return reached or any(reach.answers(view) for view in self.series) or self.served
+        connected = any(exchange.connected is not None for view in self.requests for exchange in view.exchanges)
+        return reached or connected or any(reach.answers(view) for view in self.series) or self.served
+
+    def other_than(self, protocol: Protocol) -> Count:
+        """Counts of the first series by another protocol that the target answers."""
+        return other_than(protocol, self.series)
+
+    def least_rtt(self, port: int | None) -> int | None:
+        """The least kernel-sampled delay of TCP series to a port, ns (method 5.2)."""
+        probes = (one.probe for view in self.of("tcp") if view.who.port == port for one in view.counted)
+        return min((one.rtt_ns for one in probes if one.rtt_ns is not None and one.clock == "tcp-info"), default=None)
 
     @property
     def served(self) -> bool:
@@ -109,15 +119,22 @@ def _case(
 
 def judged(view: PathView, its_series: tuple[SeriesView, ...]) -> PathCase:
     """A path with loss and delay along it, the end-to-end series of its flow among the witnesses (method 4.2)."""
-    return PathCase(view=view, along=loss_along(view, end_count(view, its_series)), steps=steps(view))
+    other = other_than(view.who.protocol, its_series)
+    return PathCase(view=view, along=loss_along(view, end_count(view, its_series), other), steps=steps(view))
+
+
+def other_than(protocol: Protocol, its_series: tuple[SeriesView, ...]) -> Count:
+    """Counts of the first series by another protocol that the target answers."""
+    others = (view for view in its_series if view.who.protocol != protocol and reach.answers(view))
+    return next((count(view.counted) for view in others), NOTHING)
 
 
 def end_count(view: PathView, its_series: tuple[SeriesView, ...]) -> Count:
     """Counts of the end-to-end series on the path's flow; where that protocol is silent, of another that answers."""
     for one in its_series:
         if one.who.protocol == view.who.protocol and reach.answers(one):
-            return count([fated for fated in one.counted() if fated.probe.flow == view.flow])
+            return count([fated for fated in one.counted if fated.probe.flow == view.flow])
     for one in its_series:
         if reach.answers(one):
-            return count(list(one.counted()))
+            return count(one.counted)
     return NOTHING

@@ -5,7 +5,8 @@ Recomputed from the sample each time; nothing is accumulated. Inputs are nanosec
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import fmean, stdev
+from math import fsum, sqrt
+from statistics import fmean
 
 from hopscope.analysis.binomial import order_ranks
 from hopscope.model.plan import MS
@@ -31,13 +32,25 @@ def ends(ordered: Sequence[float], q: float) -> tuple[float | None, float | None
     return (ordered[ranks[0]], ordered[ranks[1]]) if ranks else (None, None)
 
 
-def ipdv_mean(pairs: Sequence[tuple[int, int]]) -> float | None:
+def ipdv_mean(seqs: Sequence[int], rtts_ns: Sequence[int]) -> float | None:
     """Mean absolute difference of delay between adjacent answered sequence numbers, ms; gaps are never bridged.
 
-    RFC 3393 / RFC 5481 §4.1: IPDV(i) = D(i) − D(i−1). `pairs` are (sequence, delay in ns) in order of sequence.
+    RFC 3393 / RFC 5481 §4.1: IPDV(i) = D(i) − D(i−1). Both are equally long, in order of sequence number.
     """
-    steps = [abs(delay - before) for (seq_before, before), (seq, delay) in pairwise(pairs) if seq == seq_before + 1]
-    return fmean(steps) / MS if steps else None
+    total = steps = 0
+    for (seq_before, seq), (before, after) in zip(pairwise(seqs), pairwise(rtts_ns), strict=True):
+        if seq == seq_before + 1:
+            total += abs(after - before)
+            steps += 1
+    return total / steps / MS if steps else None
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Standard deviation of a sample (ddof = 1, method 2.5), in two passes; undefined for fewer than two values."""
+    if len(values) <= 1:
+        return None
+    mean = fmean(values)
+    return sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def delay(rtts_ns: Sequence[int], seqs: Sequence[int] | None = None) -> Delay:
@@ -60,8 +73,8 @@ def delay(rtts_ns: Sequence[int], seqs: Sequence[int] | None = None) -> Delay:
         p95_high_ms=p95_high,
         p99_ms=carried(ordered, 0.99),
         max_ms=ordered[-1],
-        stdev_ms=stdev(ordered) if len(ordered) > 1 else None,
+        stdev_ms=deviation(ordered),
         # RFC 5481 §4.2: PDV(i) = D(i) − D(min), so its quantile is the delay's, less the minimum.
         pdv_p95_ms=None if p95 is None or seqs is None else p95 - ordered[0],
-        ipdv_mean_ms=None if seqs is None else ipdv_mean(list(zip(seqs, rtts_ns, strict=True))),
+        ipdv_mean_ms=None if seqs is None else ipdv_mean(seqs, rtts_ns),
     )

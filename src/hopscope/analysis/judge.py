@@ -10,12 +10,11 @@ from hopscope.analysis.case import Case, cases
 from hopscope.analysis.instants import iso_or_none
 from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss_of, ping_result, trace_result
 from hopscope.analysis.rules.find import finding
-from hopscope.analysis.rules.path import lossy_from, replies_limited, slow_from
+from hopscope.analysis.rules.path import accept_limited, lossy_from, replies_limited, slow_from
 from hopscope.analysis.rules.reach import dns_failed, filtered, http_error, refused, tls_failed, unreachable
 from hopscope.analysis.rules.server import client_limited, not_enough_data, over_budget, server_slow
 from hopscope.analysis.say import count as how_many
 from hopscope.analysis.say import ms, ratio
-from hopscope.analysis.views import SeriesView
 from hopscope.model.plan import Plan, Target, Vantage
 from hopscope.model.report import (
     Client,
@@ -44,8 +43,8 @@ from hopscope.model.sample import Book
 Rule = Callable[[Case], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
-    dns_failed, unreachable, refused, filtered, tls_failed, http_error, lossy_from, server_slow, over_budget,
-    replies_limited, slow_from, client_limited, not_enough_data,
+    dns_failed, unreachable, refused, filtered, tls_failed, http_error, lossy_from, accept_limited, server_slow,
+    over_budget, replies_limited, slow_from, client_limited, not_enough_data,
 )  # fmt: skip
 
 ORDER: Final[dict[Severity, int]] = {"info": 0, "warning": 1, "unknown": 2, "critical": 3}
@@ -58,6 +57,7 @@ AREAS: Final[dict[FindingKind, str]] = {
     "tls-failed": "Server",
     "http-error": "Server",
     "server-slow": "Server",
+    "accept-limited": "Server",
     "lossy-from": "Network",
     "slow-from": "Network",
     "over-budget": "Budget",
@@ -139,7 +139,8 @@ def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Find
         worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
         if worse or any(case.answering for case in mine):
             continue
-        case = mine[0] if mine else Case(target=target, vantage=book.plan.vantages[0].name, address=None, resolved=None)
+        here = next((vantage.name for vantage in book.plan.vantages), "")
+        case = mine[0] if mine else Case(target=target, vantage=here, address=None, resolved=None)
         why = next((failure.why for failure in book.failures if failure.target == target.name), "the run ended first")
         yield finding(
             case,
@@ -189,7 +190,7 @@ def _well(target: Target, found_cases: Sequence[Case]) -> str:
     parts = []
     view = case.end_series
     if view is not None:
-        counted = list(view.counted())
+        counted = view.counted
         delay, loss = delay_of(counted), loss_of(counted)
         lost = f"no loss in {loss.sent}" if not loss.lost else f"loss {ratio(loss.ratio)} of {loss.sent}"
         parts.append(f"round trip {ms(delay.p50_ms)} (median, {view.who.protocol}), {lost}")
@@ -203,7 +204,7 @@ def _well(target: Target, found_cases: Sequence[Case]) -> str:
             f"reached after {how_many(len(result.hops), 'hop')}, round trip {ms(end.delay.p50_ms)} (median), {lost}"
         )
     for one in case.requests:
-        summary = http_result(one, None).summary
+        summary = http_result(one, case.least_rtt(one.who.port)).summary
         if summary.server.p50_ms is not None:
             parts.append(f"server {ms(summary.server.p50_ms)}")
     return "; ".join(parts) or "answers"
@@ -223,7 +224,7 @@ def _summary(plan: Plan | None, found_cases: Sequence[Case], findings: Sequence[
         sentences.append(f"And {how_many(len(bad) - SENTENCES, 'finding')} more.")
     well = len(plan.targets) - len({one.target for one in bad if one.target is not None})
     if well and len(plan.targets) > 1:
-        sentences.append(f"{how_many(well, 'target')} of {len(plan.targets)} well.")
+        sentences.append(f"{well} of {len(plan.targets)} targets {'is' if well == 1 else 'are'} well.")
     return " ".join(sentences)
 
 
@@ -265,19 +266,7 @@ def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
         for path in case.paths:
             yield trace_result(path.view, path.along, path.steps, book.named)
         for one in case.requests:
-            yield http_result(one, least_rtt(case.of("tcp"), one.who.port))
-
-
-def least_rtt(series: Sequence[SeriesView], port: int | None) -> int | None:
-    """The least kernel-sampled delay of TCP series to a port, ns (method 5.2)."""
-    rtts = [
-        one.probe.rtt_ns
-        for view in series
-        if view.who.port == port
-        for one in view.counted()
-        if one.probe.rtt_ns is not None and one.probe.clock == "tcp-info"
-    ]
-    return min(rtts, default=None)
+            yield http_result(one, case.least_rtt(one.who.port))
 
 
 def _nameless(case: Case) -> Iterator[Result]:

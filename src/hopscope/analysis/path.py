@@ -19,6 +19,10 @@ SIGNIFICANT = 0.002
 """Method 4.2: one-sided, at each look."""
 TOLERATED_LOSS = 0.01
 """Method 4.2: loss seen at the end is tested against this."""
+CONSISTENT = 0.05
+"""A limited hop asked slowly is cleared where it loses no more than those beyond: one-sided, of 30 probes."""
+SLOWER_LOSES_LESS = 0.01
+"""A hop that loses this much less when asked slowly limits its replies: one-sided."""
 LEAST_PROBES = 10
 SLOW_STEP_NS = 2 * MS
 SLOW_SHARE = 0.10
@@ -47,16 +51,20 @@ NOTHING = Count(0, 0)
 
 
 class Witness(Struct, frozen=True, kw_only=True):
-    """A hop, or the end, that can testify."""
+    """A hop, or the end, that can testify; `slow` once it was asked slowly too."""
 
     ttl: int
     address: str | None
     count: Count
     end: bool = False
+    slow: Count | None = None
 
 
 class Limited(Struct, frozen=True, kw_only=True):
-    """A hop whose replies are limited: what it lost, against the pooled loss beyond; `slow` once asked slowly."""
+    """A hop whose replies are limited: what it lost, against the pooled loss beyond; `slow` once asked slowly.
+
+    `p` is of its loss against that beyond, or against its own when asked slowly, whichever showed it.
+    """
 
     ttl: int
     address: str | None
@@ -65,12 +73,19 @@ class Limited(Struct, frozen=True, kw_only=True):
     p: float
     slow: Count | None
 
+    @property
+    def cleared(self) -> bool:
+        """Whether it testifies once asked slowly: it then loses no more than those beyond (method 4.3)."""
+        slow, beyond = self.slow, self.beyond
+        return slow is not None and fisher_greater(slow.lost, slow.sent, beyond.lost, beyond.sent) >= CONSISTENT
+
 
 class LossAlong(Struct, frozen=True, kw_only=True):
     """What the path says about loss.
 
     `first_lossy` is the witness where loss begins and `last_clean` the one before it (`None`: this host). `decided`
-    is false when the end loses but no split is significant yet.
+    is false when the end loses but no split is significant yet. `excused` counts another protocol's series that the
+    target answers without that loss: it limits its answers, and nothing is lossy.
     """
 
     witnesses: tuple[Witness, ...]
@@ -81,6 +96,7 @@ class LossAlong(Struct, frozen=True, kw_only=True):
     first_lossy: Witness | None = None
     p: float | None = None
     decided: bool = False
+    excused: Count | None = None
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -135,14 +151,35 @@ def responder(probes: Sequence[Fated], target: str) -> str | None:
     return names.most_common(1)[0][0] if names else None
 
 
-def loss_along(path: PathView, series: Count) -> LossAlong:
-    """Judge loss along a path; `series` counts the end-to-end series of the same flow (method 4.2)."""
+def shows_loss(seen: Count) -> bool:
+    """Loss seen end to end, against 1 % (method 4.2)."""
+    if seen.sent < LEAST_PROBES or not seen.lost:
+        return False
+    return at_least(seen.lost, seen.sent, TOLERATED_LOSS) < SIGNIFICANT
+
+
+def excuses(other: Count, end: Count) -> bool:
+    """Whether another protocol's series shows that the target merely limits its answers to the first (method 4.2).
+
+    It must lose less, not only too little to be shown.
+    """
+    return not shows_loss(other) and fisher_greater(end.lost, end.sent, other.lost, other.sent) < SIGNIFICANT
+
+
+def loss_along(path: PathView, series: Count, other: Count = NOTHING) -> LossAlong:
+    """Judge loss along a path; `series` counts the end-to-end series of the same flow (method 4.2).
+
+    `other` counts a series by another protocol that the target answers.
+    """
     last = distance(path)
     end = _end_count(path, last) + series
     witnesses, limited = _testimonies(path, last, end)
-    lossy = end.sent >= LEAST_PROBES and end.lost > 0 and at_least(end.lost, end.sent, TOLERATED_LOSS) < SIGNIFICANT
+    lossy = shows_loss(end)
     split, p = _change_point(witnesses)
-    if split is not None and p < SIGNIFICANT and end.lost:
+    located = split is not None and p < SIGNIFICANT and end.lost > 0
+    if (lossy or located) and (split is None or not located or witnesses[split].end) and excuses(other, end):
+        return LossAlong(witnesses=witnesses, limited=limited, end=end, lossy=False, decided=True, excused=other)
+    if split is not None and located:
         return LossAlong(
             witnesses=witnesses, limited=limited, end=end, lossy=True, last_clean=witnesses[split - 1],
             first_lossy=witnesses[split], p=p, decided=True,
@@ -180,16 +217,29 @@ def _testimonies(path: PathView, last: int | None, end: Count) -> tuple[tuple[Wi
         if (last is not None and ttl >= last) or seen.lost == seen.sent:
             continue
         address = responder(probes, path.who.address)
-        p = fisher_greater(seen.lost, seen.sent, pooled.lost, pooled.sent)
-        if p < SIGNIFICANT:
-            slow = count(path.slow[ttl]) if ttl in path.slow else None
-            limited.append(Limited(ttl=ttl, address=address, count=seen, beyond=pooled, p=p, slow=slow))
-            if slow is None or fisher_greater(slow.lost, slow.sent, pooled.lost, pooled.sent) < SIGNIFICANT:
+        slow = count(path.slow[ttl]) if ttl in path.slow else None
+        p = _limits(seen, pooled, slow)
+        if p is not None:
+            hop = Limited(ttl=ttl, address=address, count=seen, beyond=pooled, p=p, slow=slow)
+            limited.append(hop)
+            if slow is None or not hop.cleared:
                 continue
             seen = slow
-        witnesses.append(Witness(ttl=ttl, address=address, count=seen))
+        elif slow is not None:
+            seen += slow
+        witnesses.append(Witness(ttl=ttl, address=address, count=seen, slow=slow))
         pooled += seen
     return tuple(reversed(witnesses)), tuple(reversed(limited))
+
+
+def _limits(seen: Count, beyond: Count, slow: Count | None) -> float | None:
+    """The p that shows a hop to limit its replies: it loses more than those beyond, or than when asked slowly."""
+    p = fisher_greater(seen.lost, seen.sent, beyond.lost, beyond.sent)
+    if p < SIGNIFICANT:
+        return p
+    if slow is not None and (own := fisher_greater(seen.lost, seen.sent, slow.lost, slow.sent)) < SLOWER_LOSES_LESS:
+        return own
+    return None
 
 
 def _change_point(witnesses: Sequence[Witness]) -> tuple[int | None, float]:
@@ -235,7 +285,7 @@ def steps(path: PathView) -> tuple[Step, ...]:
         if len(rtts) < LEAST_PROBES:
             continue
         least = min(rtts) if least is None else min(least, *rtts)
-        floors.append((ttl, responder(probes, path.who.address), least, _spread(probes)))
+        floors.append((ttl, responder(probes, path.who.address), least, _spread(rtts)))
     floors.reverse()
     if not floors:
         return ()
@@ -255,22 +305,27 @@ def steps(path: PathView) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _spread(probes: Sequence[Fated]) -> int:
-    """Spread of the least delays over thirds of the run, ns."""
-    size = len(probes) // 3
-    if not size:
-        return 0
-    thirds = (probes[:size], probes[size : 2 * size], probes[2 * size :])
-    minima = [min(one.probe.rtt_ns for one in third if one.probe.rtt_ns is not None) for third in thirds]
+def _spread(rtts: Sequence[int]) -> int:
+    """Spread of the least delays over thirds of the run, ns; there are at least three."""
+    size = len(rtts) // 3
+    minima = [min(third) for third in (rtts[:size], rtts[size : 2 * size], rtts[2 * size :])]
     return max(minima) - min(minima)
 
 
-def doubtful(along: LossAlong) -> tuple[Limited, ...]:
-    """Limited hops that could hide where loss begins: those inside the segment found, not yet asked slowly (4.3)."""
+def doubtful(along: LossAlong) -> tuple[int, ...]:
+    """TTLs of hops whose own limit could hide where loss begins, and that were not yet asked slowly (method 4.3).
+
+    Those limited inside the segment found; and the hop at which loss seems to begin, where it loses more than those
+    beyond: too few probes to call it limited, and enough to blame it for what lies behind.
+    """
     if not along.lossy:
         return ()
+    first = along.first_lossy
     near = along.last_clean.ttl if along.last_clean is not None else 0
-    far = (
-        along.first_lossy.ttl if along.first_lossy is not None else (along.witnesses[-1].ttl if along.witnesses else 0)
-    )
-    return tuple(hop for hop in along.limited if near < hop.ttl < far and hop.slow is None)
+    far = first.ttl if first is not None else along.witnesses[-1].ttl if along.witnesses else 0
+    doubts = [hop.ttl for hop in along.limited if near < hop.ttl < far and hop.slow is None]
+    if first is not None and not first.end and first.slow is None:
+        beyond = sum((witness.count for witness in along.witnesses if witness.ttl > first.ttl), NOTHING)
+        if first.count.lost * beyond.sent > beyond.lost * first.count.sent:
+            doubts.append(first.ttl)
+    return tuple(doubts)

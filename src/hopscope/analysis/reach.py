@@ -20,7 +20,7 @@ CLIENT_ERROR, SERVER_ERROR = 400, 500
 
 def of_series(view: SeriesView) -> Outcome:
     """Outcome of a series."""
-    counted = list(view.counted())
+    counted = view.counted
     replied = sum(one.outcome == "replied" for one in counted)
     refused = sum(one.outcome == "refused" for one in counted)
     if replied + refused == 0:
@@ -44,8 +44,8 @@ def _silent(counted: Sequence[Fated], family: int) -> Outcome:
 
 
 def answers(view: SeriesView) -> bool:
-    """Whether the address answered any probe of a series."""
-    return any(one.outcome in {"replied", "late"} for one in view.fated)
+    """Whether the address answered any probe of a series in time; late answers are losses (method 2.1)."""
+    return any(one.outcome == "replied" for one in view.fated)
 
 
 def refusing(view: SeriesView) -> bool:

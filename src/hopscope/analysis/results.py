@@ -12,7 +12,7 @@ from hopscope.analysis.loss import loss
 from hopscope.analysis.path import Count, LossAlong, Step, arrived, distance, ended
 from hopscope.analysis.views import Fated, HttpView, PathView, SeriesView, checks
 from hopscope.model.plan import MS, SECOND
-from hopscope.model.record import Clock, Named, SelfCheck
+from hopscope.model.record import Clock, Named, Probe, SelfCheck
 from hopscope.model.report import (
     Client,
     Delay,
@@ -30,12 +30,14 @@ from hopscope.model.report import (
     PingResult,
     PingSample,
     Responder,
+    SampleOutcome,
     Samples,
     TraceResult,
 )
 from hopscope.model.sample import Sample
 
 LEAST_FOR_A_LABEL = 10
+ANSWERED: frozenset[SampleOutcome] = frozenset({"replied", "refused"})
 LABEL_ORDER: tuple[Label, ...] = (
     "lossy-from", "slow-from", "varying-from", "replies-limited", "silent", "not-enough-data", "ok"
 )  # fmt: skip
@@ -91,13 +93,15 @@ def loss_of(fated: Sequence[Fated], *, duplicates: int = 0) -> Loss:
 
 def delay_of(fated: Sequence[Fated], *, variation: bool = True) -> Delay:
     """Delay of those that were answered, with the variation between neighbours."""
-    pairs = sorted(
-        (one.probe.seq, one.probe.rtt_ns)
-        for one in fated
-        if one.outcome in {"replied", "refused"} and one.probe.rtt_ns is not None
-    )
-    seqs = [seq for seq, _ in pairs] if variation else None
-    return delay([rtt for _, rtt in pairs], seqs)
+    probes = [one.probe for one in fated if one.outcome in ANSWERED]
+    if variation:
+        probes.sort(key=_sequence)
+    rtts = [probe.rtt_ns for probe in probes if probe.rtt_ns is not None]
+    return delay(rtts, [probe.seq for probe in probes if probe.rtt_ns is not None] if variation else None)
+
+
+def _sequence(probe: Probe) -> int:
+    return probe.seq
 
 
 def usual_clock(fated: Sequence[Fated]) -> Clock | None:
@@ -108,8 +112,10 @@ def usual_clock(fated: Sequence[Fated]) -> Clock | None:
 
 def ping_result(view: SeriesView) -> PingResult:
     """Result of a series."""
-    counted = list(view.counted())
-    duplicates = sum(extra.what == "duplicate" for sample in view.samples for extra in sample.extras)
+    counted = view.counted
+    warmups = {one.probe.seq for one in view.fated if one.probe.warmup}
+    extras = [extra for sample in view.samples for extra in sample.extras if extra.seq not in warmups]
+    duplicates = sum(extra.what == "duplicate" for extra in extras)
     numbers = sorted({one.probe.flow for one in counted})
     flows = [(flow, [one for one in counted if one.probe.flow == flow]) for flow in numbers]
     return PingResult(
@@ -252,7 +258,7 @@ def _labels(ttl: int, probes: Sequence[Fated], along: LossAlong, steps: Sequence
         found.add("lossy-from")
     if any(step.ttl == ttl for step in steps):
         found.add("slow-from")
-    if any(hop.ttl == ttl for hop in along.limited):
+    if any(hop.ttl == ttl for hop in along.limited) or (along.excused is not None and along.witnesses[-1].ttl == ttl):
         found.add("replies-limited")
     row = loss_of(probes)
     if not row.received:
@@ -274,7 +280,7 @@ def _evidence(ttl: int, along: LossAlong, view: PathView) -> Evidence:
         "beyond_sent": limited.beyond.sent,
         "p": limited.p,
     }
-    return evidence | slow_evidence(limited.slow, view.slow_interval_ns)
+    return evidence | slow_evidence(limited.slow, view.slow_interval_ns.get(ttl))
 
 
 def slow_evidence(slow: Count | None, interval_ns: int | None) -> Evidence:

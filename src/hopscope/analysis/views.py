@@ -35,25 +35,22 @@ class Who(Struct, frozen=True, kw_only=True):
 
 
 class SeriesView(Struct, kw_only=True):
-    """One series: every probe in order, warm-up included in `fated` but not in what `counted` gives."""
+    """One series: every probe in order of sending in `fated`, those that are no warm-up in `counted`."""
 
     who: Who
     samples: list[Sample]
     fated: list[Fated]
-
-    def counted(self) -> Iterator[Fated]:
-        """Probes that are not warm-up."""
-        return (one for one in self.fated if not one.probe.warmup)
+    counted: list[Fated] = []
 
 
 class PathView(Struct, kw_only=True):
-    """One path: probes of rounds by TTL, and by TTL those of slow confirmations."""
+    """One path: probes of rounds by TTL, and by TTL those of slow confirmations with the interval of each."""
 
     who: Who
     samples: list[Sample]
     rounds: dict[int, list[Fated]]
     slow: dict[int, list[Fated]]
-    slow_interval_ns: int | None
+    slow_interval_ns: dict[int, int]
     interval_ns: int
     flow: int
 
@@ -100,6 +97,7 @@ def series(book: Book) -> list[SeriesView]:
             view.fated.extend(fated(sample, sample.task.threshold_ns))
     for view in views.values():
         view.fated.sort(key=_sent_at)
+        view.counted = [one for one in view.fated if not one.probe.warmup]
     return list(views.values())
 
 
@@ -114,17 +112,20 @@ def paths(book: Book) -> list[PathView]:
         view = views.get(asked)
         if view is None:
             view = PathView(
-                who=asked, samples=[], rounds={}, slow={}, slow_interval_ns=None, interval_ns=task.interval_ns,
+                who=asked, samples=[], rounds={}, slow={}, slow_interval_ns={}, interval_ns=task.interval_ns,
                 flow=task.flow,
             )  # fmt: skip
             views[asked] = view
         view.samples.append(sample)
         where = view.rounds if task.confirm is None else view.slow
         if task.confirm is not None:
-            view.slow_interval_ns = task.interval_ns
+            view.slow_interval_ns[task.confirm] = task.interval_ns
         for one in fated(sample, task.threshold_ns):
             if not one.probe.warmup:
                 where.setdefault(one.probe.ttl, []).append(one)
+    for view in views.values():
+        for probes in (*view.rounds.values(), *view.slow.values()):
+            probes.sort(key=_sent_at)
     return list(views.values())
 
 

@@ -15,13 +15,9 @@ WARMUP_SPACING_NS = 10 * MS
 GAP_LIMIT = 5
 """Silent TTLs asked beyond the last that answered, while the target has not."""
 
-ARRIVING_CODES: dict[int, frozenset[int]] = {4: frozenset({2, 3, 9, 10, 13}), 6: frozenset({1, 4})}
-"""Unreachable codes by which a target shows that a probe arrived (method 3.4)."""
 
-
-def ends_path(answer: Answer, family: int) -> bool:
+def ends_path(answer: Answer) -> bool:
     """Whether nothing can lie beyond the TTL that drew this answer on this flow: arrival, or an unreachable."""
-    del family
     return answer.kind != "time-exceeded"
 
 
@@ -112,7 +108,7 @@ class Trace:
         """Take a reply, and learn from it how far the target is."""
         self._flights.answered(shot, answer)
         self._furthest = max(self._furthest, shot.ttl)
-        if ends_path(answer, self._task.family):
+        if ends_path(answer):
             self._distance = shot.ttl if self._distance is None else min(self._distance, shot.ttl)
         elif self._distance is not None and shot.ttl >= self._distance:
             # A router answers where the target did: the path grew (method 3.7), look for the end again.

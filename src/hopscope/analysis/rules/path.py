@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from hopscope.analysis import reach
-from hopscope.analysis.binomial import at_least, fisher_greater
+from hopscope.analysis.binomial import at_least
 from hopscope.analysis.case import Case, PathCase
 from hopscope.analysis.distance import explained_ms, place_of
-from hopscope.analysis.path import LEAST_PROBES, SIGNIFICANT, TOLERATED_LOSS, Count, Limited, Step, count
+from hopscope.analysis.path import TOLERATED_LOSS, Count, Limited, Step, count, excuses, shows_loss
 from hopscope.analysis.results import slow_evidence
 from hopscope.analysis.rules.find import EITHER_WAY, OPERATOR, end_of, finding, owner_of, segment_between
 from hopscope.analysis.say import hop, ms, ns, rate, share
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.plan import MS, SECOND, Protocol
 from hopscope.model.report import Confidence, Evidence, Finding, Segment
 
 
@@ -18,7 +18,10 @@ def lossy_from(case: Case) -> Iterator[Finding]:
     """Loss that the end sees, and where it begins."""
     located = False
     for path in case.paths:
-        if path.along.decided:
+        if path.along.excused is not None:
+            yield _limited_target(case, path.view.who.protocol, path.along.end, path.along.excused)
+            located = True
+        elif path.along.decided:
             yield from _located(case, path)
             located = True
         elif path.along.lossy:
@@ -27,16 +30,31 @@ def lossy_from(case: Case) -> Iterator[Finding]:
     view = case.end_series
     if located or view is None:
         return
-    seen = count(list(view.counted()))
+    seen, other = count(view.counted), case.other_than(view.who.protocol)
     if shows_loss(seen):
-        yield _unlocated(case, seen, None)
+        limits = excuses(other, seen)
+        yield _limited_target(case, view.who.protocol, seen, other) if limits else _unlocated(case, seen, None)
 
 
-def shows_loss(seen: Count) -> bool:
-    """Loss seen end to end, against 1 % (method 4.2)."""
-    if seen.sent < LEAST_PROBES or not seen.lost:
-        return False
-    return at_least(seen.lost, seen.sent, TOLERATED_LOSS) < SIGNIFICANT
+def accept_limited(case: Case) -> Iterator[Finding]:
+    """SYNs unanswered while echoes are not: a full accept queue, the operator's and never the path's (method 2.9)."""
+    for view in case.of("tcp"):
+        seen, other = count(view.counted), case.other_than("tcp")
+        if reach.answers(view) and shows_loss(seen) and excuses(other, seen):
+            yield finding(
+                case,
+                "accept-limited",
+                "warning",
+                confidence="likely",
+                why=f"port {view.who.port} of {case.address} leaves {share(seen.lost, seen.sent)} of the connections "
+                f"unanswered, while another protocol loses {share(other.lost, other.sent)}: its accept queue is full, "
+                "or something limits new connections",
+                next_step="look at the server's backlog and its firewall's limit on new connections",
+                changes_mind="the same loss by another protocol at the same time",
+                evidence={"lost": seen.lost, "sent": seen.sent, "other_lost": other.lost, "other_sent": other.sent},
+                owner=OPERATOR,
+                where=str(view.who.port),
+            )
 
 
 def _located(case: Case, path: PathCase) -> Iterator[Finding]:
@@ -48,14 +66,9 @@ def _located(case: Case, path: PathCase) -> Iterator[Finding]:
     segment = segment_between(case, along.last_clean, first, path.view.flow)
     confidence: Confidence = "shown"
     doubt = ""
-    if first.end and along.last_clean is not None:
-        other = _other_protocol(case, path)
-        if other is not None and not shows_loss(other):
-            yield _limited_target(case, path, other)
-            return
-        if other is None:
-            confidence = "undecided"
-            doubt = f"; only {path.view.who.protocol} shows it, so the target may merely limit its answers"
+    if first.end and along.last_clean is not None and not shows_loss(case.other_than(path.view.who.protocol)):
+        confidence = "undecided"
+        doubt = f"; only {path.view.who.protocol} shows it, so the target may merely limit its answers"
     where = f"between {hop(segment.from_.ttl, segment.from_.address)} and {hop(segment.to.ttl, segment.to.address)}"
     yield finding(
         case,
@@ -98,24 +111,13 @@ def _lossy_evidence(path: PathCase) -> Evidence:
     }
 
 
-def _other_protocol(case: Case, path: PathCase) -> Count | None:
-    """Counts of series by other protocols that the target answers."""
-    others = [
-        count(list(view.counted()))
-        for view in case.series
-        if view.who.protocol != path.view.who.protocol and reach.answers(view)
-    ]
-    return others[0] if others else None
-
-
-def _limited_target(case: Case, path: PathCase, other: Count) -> Finding:
+def _limited_target(case: Case, protocol: Protocol, end: Count, other: Count) -> Finding:
     """The target limits its answers to one protocol; another sees no loss."""
-    end = path.along.end
     return finding(
         case,
         "replies-limited",
         "info",
-        why=f"{case.address} leaves {share(end.lost, end.sent)} of {path.view.who.protocol} probes unanswered, "
+        why=f"{case.address} leaves {share(end.lost, end.sent)} of {protocol} probes unanswered, "
         f"while another protocol loses {share(other.lost, other.sent)}: it limits its answers",
         next_step="none needed; judge by the other protocol",
         changes_mind="loss by another protocol at the same time",
@@ -158,14 +160,11 @@ def _limited(case: Case, path: PathCase, limited: Limited) -> Finding:
     """One limited hop, with both rates where it was asked slowly too."""
     view = path.view
     slow = ""
-    cleared = True
     if limited.slow is not None:
-        cleared = fisher_greater(limited.slow.lost, limited.slow.sent, limited.beyond.lost, limited.beyond.sent) >= (
-            SIGNIFICANT
-        )
+        slow_rate = rate(view.slow_interval_ns.get(limited.ttl))
         slow = (
-            f"; asked {rate(view.slow_interval_ns)} it loses {share(limited.slow.lost, limited.slow.sent)}"
-            f"{'' if cleared else ', still more than those beyond'}"
+            f"; asked {slow_rate} it loses {share(limited.slow.lost, limited.slow.sent)}"
+            f"{'' if limited.cleared else ', still more than those beyond'}"
         )
     evidence: Evidence = {
         "lost": limited.count.lost,
@@ -184,7 +183,7 @@ def _limited(case: Case, path: PathCase, limited: Limited) -> Finding:
         f"{share(limited.beyond.lost, limited.beyond.sent)}: it limits its own replies and forwards well{slow}",
         next_step="none: ignore this hop's loss",
         changes_mind="the same loss at the hops beyond it",
-        evidence=evidence | slow_evidence(limited.slow, view.slow_interval_ns),
+        evidence=evidence | slow_evidence(limited.slow, view.slow_interval_ns.get(limited.ttl)),
         where=str(limited.ttl),
     )
 

@@ -8,10 +8,16 @@ from hopscope.analysis.path import count
 from hopscope.analysis.reach import CLIENT_ERROR, SERVER_ERROR
 from hopscope.analysis.rules.find import OPERATOR, UNKNOWN, end_of, finding
 from hopscope.analysis.say import count as how_many
-from hopscope.analysis.say import share
+from hopscope.analysis.say import ns, share
 from hopscope.analysis.views import HttpView, SeriesView
-from hopscope.model.record import Exchange
+from hopscope.model.plan import PingTask
+from hopscope.model.record import ErrorClass, Exchange
 from hopscope.model.report import Finding, Owner, Segment
+
+CUT: frozenset[ErrorClass] = frozenset({"timeout", "http", "cut"})
+"""Errors of a request that say nothing of the port."""
+UNSERVED: frozenset[ErrorClass] = CUT | {"refused", "unreachable", "prohibited"}
+"""Errors that are a server's failing where it answers other requests."""
 
 
 def dns_failed(case: Case) -> Iterator[Finding]:
@@ -38,7 +44,7 @@ def unreachable(case: Case) -> Iterator[Finding]:
     if said is None:
         last = _last_answering(case)
         where = f"; the last hop that answered is {last}" if last else ""
-        why = f"nothing came back from {case.address} by {_protocols(case)}{where}"
+        why = f"{_nothing_came(case)} by {_protocols(case)}{where}"
     else:
         why = f"{case.address} cannot be reached: {said}"
     yield finding(
@@ -51,6 +57,19 @@ def unreachable(case: Case) -> Iterator[Finding]:
         evidence={"tried": _protocols(case)},
         segment=_last_segment(case),
     )
+
+
+def _nothing_came(case: Case) -> str:
+    """That nothing came, or nothing in time."""
+    late = [view for view in case.series if any(one.outcome == "late" for one in view.counted)]
+    if late:
+        return f"{case.address} answers only later than {ns(_threshold_ns(late[0]))}, which is lost,"
+    return f"nothing came back from {case.address}"
+
+
+def _threshold_ns(view: SeriesView) -> int | None:
+    """Past which delay an answer is late."""
+    return next((sample.task.threshold_ns for sample in view.samples if isinstance(sample.task, PingTask)), None)
 
 
 def _any_refused(case: Case) -> bool:
@@ -73,7 +92,7 @@ def _protocols(case: Case) -> str:
 def _who_said(case: Case) -> str | None:
     """What a router or our own system said about the target."""
     for view in case.series:
-        for one in view.counted():
+        for one in view.counted:
             if one.outcome == "unreachable":
                 who = one.probe.by or (
                     "the target" if one.probe.kind == "unreachable" and one.probe.code else "the way"
@@ -109,24 +128,25 @@ def _last_segment(case: Case) -> Segment | None:
 
 def refused(case: Case) -> Iterator[Finding]:
     """A port answers with a reset: the host is up, nothing listens there."""
-    for view in case.of("tcp"):
-        if reach.refusing(view):
-            yield finding(
-                case,
-                "refused",
-                "critical" if _asked_for(case, view) else "info",
-                why=f"{case.address} refuses port {view.who.port}: the host is up, nothing listens there",
-                next_step=f"start the server on port {view.who.port}, or correct the port",
-                changes_mind="a SYN-ACK from the port",
-                evidence={"port": view.who.port},
-                owner=OPERATOR,
-                where=str(view.who.port),
-            )
+    ports = [view.who.port for view in case.of("tcp") if reach.refusing(view)]
+    ports += [view.who.port for view in case.requests if reach.of_requests(view) == "refused"]
+    for port in dict.fromkeys(ports):
+        yield finding(
+            case,
+            "refused",
+            "critical" if _asked_for(case, port) else "info",
+            why=f"{case.address} refuses port {port}: the host is up, nothing listens there",
+            next_step=f"start the server on port {port}, or correct the port",
+            changes_mind="a SYN-ACK from the port",
+            evidence={"port": port},
+            owner=OPERATOR,
+            where=str(port),
+        )
 
 
-def _asked_for(case: Case, view: SeriesView) -> bool:
+def _asked_for(case: Case, port: int | None) -> bool:
     """Whether the plan names the port, or nothing else answers."""
-    return view.who.port == case.target.port or not case.answering
+    return port == case.target.port or not case.answering
 
 
 def filtered(case: Case) -> Iterator[Finding]:
@@ -134,13 +154,13 @@ def filtered(case: Case) -> Iterator[Finding]:
     if not (case.answering or _any_refused(case)):
         return
     for view in case.series:
-        counted = list(view.counted())
+        counted = view.counted
         silent = counted and all(one.outcome in {"lost", "late"} for one in counted)
         if not silent:
             continue
         if view.who.port is None:
             yield _icmp_silent(case, view)
-        elif _asked_for(case, view):
+        elif _asked_for(case, view.who.port):
             yield finding(
                 case,
                 "filtered",
@@ -164,7 +184,7 @@ def _icmp_silent(case: Case, view: SeriesView) -> Finding:
         why=f"{case.address} does not answer ping, but answers otherwise",
         next_step="none needed; judge by the TCP series",
         changes_mind="an echo reply",
-        evidence={"sent": count(list(view.counted())).sent},
+        evidence={"sent": count(view.counted).sent},
         owner=UNKNOWN,
         where="icmp",
     )
@@ -194,15 +214,17 @@ def http_error(case: Case) -> Iterator[Finding]:
         wrong = [exchange for exchange in view.exchanges if _wrong_status(case, exchange)]
         if wrong:
             yield _status_finding(case, view, wrong)
-        silent = [exchange for exchange in view.exchanges if exchange.error in {"timeout", "http", "cut"}]
-        if silent and (case.answering or case.served):
+        silent = [exchange for exchange in view.exchanges if exchange.error in (UNSERVED if case.served else CUT)]
+        if silent and case.answering:
             detail = silent[-1].detail or "no answer"
+            delivered = all(exchange.sent_last is not None for exchange in silent)
             yield finding(
                 case,
                 "http-error",
                 "critical" if len(silent) * 2 > len(view.exchanges) else "warning",
                 why=f"{len(silent)} of {how_many(len(view.exchanges), 'request')} to {view.url} failed: {detail}",
-                next_step="look at the server's own log for that time; the network delivered the request",
+                next_step="look at the server's own log for that time"
+                + ("; the network delivered the request" if delivered else ""),
                 changes_mind="answers to the same request",
                 evidence={"failed": len(silent), "requests": len(view.exchanges)},
                 owner=OPERATOR,

@@ -1,6 +1,6 @@
 """Findings about the server's time, budgets, and what we must not judge. Rules 2.6, 1.6 and 5.10 of the method."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import median
 
 from hopscope.analysis import reach
@@ -15,7 +15,8 @@ from hopscope.model.report import Finding, Owner, Request, Severity
 SLOW_MS = 1000.0
 SLOW_RTTS = 10
 SERVER = Owner(role="model-server", name="beyond the TCP endpoint")
-SERVER_METRICS = frozenset({"server_p95", "ttfb_p95"})
+SERVER_METRICS: dict[str, Callable[[Request], float | None]] = {"server_p95": server_ms, "ttfb_p95": ttfb_ms}
+"""Limits that a server's time can miss, and what they limit."""
 
 
 def server_slow(case: Case) -> Iterator[Finding]:
@@ -25,22 +26,22 @@ def server_slow(case: Case) -> Iterator[Finding]:
         return
     judged = [*held(case, case.target.budget), *held(case, case.target.critical)]
     server = [one for one in judged if one.metric in SERVER_METRICS]
-    estimate, rtt, waited = _typical(requests)
+    missed = [one for one in server if one.missed and _mostly_server(_over_it(requests, one))]
+    estimate, rtt, waited = _typical(_over_it(requests, missed[0]) if missed else requests)
     if estimate is None:
         return
     limit = max(SLOW_MS, SLOW_RTTS * rtt) if rtt is not None else SLOW_MS
-    missed = [one for one in server if one.missed and _mostly_server(estimate, waited)]
     if not missed and (server or estimate <= limit):
         return
-    network = "" if rtt is None else f"; the network's round trip is {ms(rtt)} of it"
-    against = f"the budget {missed[0].metric} is {ms(missed[0].limit)}" if missed else f"over {ms(limit)}"
+    network = "" if rtt is None else f", of which the network's round trip is {ms(rtt)}"
+    against = f"its budget {missed[0].metric} is {ms(missed[0].limit)}" if missed else f"more than {ms(limit)}"
     yield finding(
         case,
         "server-slow",
         "warning",
         confidence=missed[0].confidence if missed else "shown",
-        why=f"{case.address} takes {ms(estimate)} beyond the TCP endpoint before it answers ({against}); "
-        f"of a wait of {ms(waited)}{network}",
+        why=f"{case.address} needs {ms(estimate)} beyond the TCP endpoint before it answers ({against}); "
+        f"the whole wait is {ms(waited)}{network}",
         next_step="look at the server: queue, model load, GPU; no route change will help",
         changes_mind="a request that is answered fast on the same path",
         evidence={
@@ -67,9 +68,16 @@ def _typical(requests: list[Request]) -> tuple[float | None, float | None, float
     )
 
 
-def _mostly_server(estimate: float, waited: float | None) -> bool:
-    """Whether the server owns most of a missed wait."""
-    return waited is None or estimate * 2 >= waited
+def _over_it(requests: list[Request], one: Held) -> list[Request]:
+    """Answered requests that are over a limit."""
+    value = SERVER_METRICS[one.metric]
+    return [request for request in requests if (value(request) or 0.0) > one.limit]
+
+
+def _mostly_server(requests: list[Request]) -> bool:
+    """Whether the server owns most of the wait of requests that were over a limit."""
+    estimate, _, waited = _typical(requests)
+    return estimate is not None and (waited is None or estimate * 2 >= waited)
 
 
 def over_budget(case: Case) -> Iterator[Finding]:
@@ -141,7 +149,7 @@ def not_enough_data(case: Case) -> Iterator[Finding]:
     view = case.end_series
     if view is None:
         return
-    seen = count(list(view.counted()))
+    seen = count(view.counted)
     if seen.lost and seen.sent < LEAST_PROBES and reach.answers(view):
         yield finding(
             case,
