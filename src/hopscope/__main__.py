@@ -2,12 +2,17 @@
 
 import sys
 
+from hopscope.cli import signals
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    signals.arm()
     from hopscope.cli.app import main_inner
 
-    sys.exit(main_inner(sys.argv[1:]))
+    code = main_inner(sys.argv[1:])
+    signals.ignore()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

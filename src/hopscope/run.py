@@ -14,18 +14,21 @@ from typing import Literal
 from msgspec import Struct
 
 from hopscope import __version__, tape
-from hopscope.errors import CannotMeasureError, HopscopeError
+from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 from hopscope.follow import follow
 from hopscope.model.plan import SECOND, Plan, ResolveTask, Target, Task, Vantage
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Failure, Planned, Record, Run
 from hopscope.model.sample import Book
 from hopscope.net.ports import NoRightsError
-from hopscope.vantages import VANTAGES, Place
+from hopscope.vantages import VANTAGES, Openers, Place
 
-MAX_TASKS = 5000
-"""A plan and its consequences may grow, but not without end."""
+MAX_TASKS_EACH = 100
+"""A plan and its consequences may grow, but not without end: at most so many tasks for a target at a vantage."""
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
+REPORT_IT = "please report this with the tape"
+
+FailureKind = Literal["vantage", "rights", "skipped", "usage", "bug"]
 Write = Callable[[bytes], None]
 Listen = Callable[[Record], None]
 
@@ -55,23 +58,39 @@ class _Stop(Struct):
     signal: int | None = None
 
 
-def run(plan: Plan, *, environ: Mapping[str, str], write: Write, listen: Listen | None = None) -> Ended:
+def run(
+    plan: Plan,
+    *,
+    environ: Mapping[str, str],
+    write: Write,
+    listen: Listen | None = None,
+    openers: Openers = VANTAGES,
+) -> Ended:
     """Run a plan to its end, its deadline, or a signal.
 
     `write` gets each line of the tape, in one call, before `listen` gets the record. Raises CannotMeasureError when
-    the tape cannot be written; what was written stays readable.
+    the tape cannot be written; what was written stays readable. `openers` makes a place of each kind of vantage.
     """
-    return asyncio.run(_Session(plan, environ, write, listen).whole())
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        return asyncio.run(_Session(plan, environ, write, listen, openers).whole())
+    finally:
+        with suppress(ValueError):  # elsewhere than in the main thread no signal was taken
+            for number, handler in handlers.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 class _Session:
     """One run: places that are open, tasks in progress, and the book so far."""
 
-    def __init__(self, plan: Plan, environ: Mapping[str, str], write: Write, listen: Listen | None) -> None:
+    def __init__(
+        self, plan: Plan, environ: Mapping[str, str], write: Write, listen: Listen | None, openers: Openers
+    ) -> None:
         self._plan = plan
         self._environ = environ
         self._write = write
         self._listen = listen
+        self._openers = openers
         self._gatherer = tape.Gatherer()
         self._places: dict[str, Place] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -85,8 +104,14 @@ class _Session:
         return self._anchor + time.monotonic_ns()
 
     def _emit(self, record: Record) -> None:
-        """Tape first, then the book, then whoever listens."""
-        self._write(tape.dump(record))
+        """Tape first, then the book, then whoever listens. A tape that broke once is left alone: it ends whole."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._write(tape.dump(record))
+        except CannotMeasureError as error:
+            self._broken = error
+            raise
         self._gatherer.add(record)
         if self._listen is not None:
             self._listen(record)
@@ -115,28 +140,30 @@ class _Session:
     def _open(self) -> None:
         """Open each vantage; one that cannot be opened is a failure and costs the others nothing."""
         for vantage in self._plan.vantages:
-            opener = VANTAGES.get(vantage.kind)
+            opener = self._openers.get(vantage.kind)
             if opener is None:
-                self._unusable(vantage, f"vantages of kind {vantage.kind} are not part of this version")
+                why = f"vantages of kind {vantage.kind} are not part of this version"
+                self._unusable(vantage, "skipped", why, 'measure from kind = "local"')
                 continue
             try:
                 self._places[vantage.name] = opener(vantage, self._environ)
             except HopscopeError as error:
-                self._unusable(vantage, str(error))
-
+                kind: FailureKind = "usage" if isinstance(error, UsageError) else "vantage"
+                self._unusable(vantage, kind, str(error), error.advice)
         for target in self._plan.targets:
             for what in left_out(target):
                 self._emit(Failure(kind="skipped", target=target.name, why=what, advice=NOT_YET))
 
-    def _unusable(self, vantage: Vantage, why: str) -> None:
-        self._emit(Failure(kind="skipped", vantage=vantage.name, why=why, advice='measure from kind = "local"'))
+    def _unusable(self, vantage: Vantage, kind: FailureKind, why: str, advice: str) -> None:
+        self._emit(Failure(kind=kind, vantage=vantage.name, why=why, advice=advice))
 
     def _start(self) -> None:
         """Start whatever the records make worth doing."""
         if self._stop.why is not None:
             return
+        most = MAX_TASKS_EACH * len(self._plan.targets) * len(self._plan.vantages)
         for task in follow(self._plan, self._gatherer.book):
-            if self._begun >= MAX_TASKS:
+            if self._begun >= most:
                 return
             self._begun += 1
             self._emit(Begin(id=self._begun, at=self._now(), task=task))
@@ -144,7 +171,7 @@ class _Session:
             if place is None:
                 self._emit(Done(task=self._begun, at=self._now(), complete=False))
                 continue
-            work = asyncio.create_task(self._work(self._begun, task, place))
+            work = asyncio.create_task(self._whole_task(self._begun, task, place))
             self._running.add(work)
             work.add_done_callback(self._running.discard)
 
@@ -185,8 +212,13 @@ class _Session:
             self._stop = _Stop(why, number)
         self._stopping.set()
 
+    async def _whole_task(self, task_id: int, task: Task, place: Place) -> None:
+        """One task. That the tape broke under it is known to `_emit`, and no failure of the task."""
+        with suppress(CannotMeasureError):
+            await self._work(task_id, task, place)
+
     async def _work(self, task_id: int, task: Task, place: Place) -> None:
-        """One task: its records, or the failure that it was."""
+        """The records of a task, or the failure that it was."""
         done = False
         try:
             async with aclosing(place.run(task_id, task)) as records:
@@ -195,18 +227,15 @@ class _Session:
                     self._emit(record)
         except NoRightsError as error:
             self._failed(task_id, task, "rights", str(error), error.advice)
-        except CannotMeasureError as error:
-            self._broken = error
-            return
         except HopscopeError as error:
             self._failed(task_id, task, "usage", str(error), error.advice)
         except Exception as error:  # noqa: BLE001 - the one broad except in the house: a bug of ours costs one task
-            self._failed(task_id, task, "bug", f"{type(error).__name__}: {error}", "please report this with the tape")
+            self._failed(task_id, task, "bug", f"{type(error).__name__}: {error}", REPORT_IT)
         finally:
             if not done and self._broken is None:
                 self._emit(Done(task=task_id, at=self._now(), complete=False))
 
-    def _failed(self, task_id: int, task: Task, kind: Literal["rights", "usage", "bug"], why: str, advice: str) -> None:
+    def _failed(self, task_id: int, task: Task, kind: FailureKind, why: str, advice: str) -> None:
         self._emit(Failure(kind=kind, why=why, advice=advice, target=task.target, vantage=task.vantage, task=task_id))
 
     async def _shut(self) -> None:
@@ -214,5 +243,8 @@ class _Session:
         for work in self._running:
             work.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        for place in self._places.values():
-            await place.close()
+        closed = await asyncio.gather(*(place.close() for place in self._places.values()), return_exceptions=True)
+        for name, error in zip(self._places, closed, strict=True):
+            if isinstance(error, Exception) and self._broken is None:
+                why = f"{type(error).__name__}: {error}"
+                self._emit(Failure(kind="bug", vantage=name, why=why, advice=REPORT_IT))

@@ -39,12 +39,11 @@ class SystemClock:
 
 
 class StepWatch:
-    """Counts clock steps: `epoch` rises by one with each, `worst` is the largest seen, in ns."""
+    """Counts clock steps: `epoch` rises by one with each; `last` is the offset of the last reading, in ns."""
 
     def __init__(self, first_offset: int) -> None:
         self.last = first_offset
         self.epoch = 0
-        self.worst = 0
 
     def see(self, offset: int) -> int:
         """Take a reading of the offset; returns the epoch it belongs to."""
@@ -52,5 +51,4 @@ class StepWatch:
         self.last = offset
         if abs(step) > STEP_LIMIT_NS:
             self.epoch += 1
-            self.worst = max(self.worst, abs(step))
         return self.epoch

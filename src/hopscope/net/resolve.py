@@ -99,3 +99,21 @@ def has_route(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_ours(address: str) -> bool:
+    """Whether this host has an address, so that probes can be sent from it; a name is none."""
+    if literal(address) is None:
+        return False
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
+def interfaces() -> tuple[str, ...]:
+    """Names of this host's network interfaces."""
+    return tuple(name for _, name in socket.if_nameindex())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 SO_TIMESTAMPING = 37
 SO_RXQ_OVFL = 40
+SO_MEMINFO = 55
 IP_RECVERR = 11
 IPV6_RECVERR = 25
 IP_RECVTTL = 12
@@ -23,10 +24,11 @@ SOFTWARE = 1 << 4
 SO_EE_ORIGIN_ICMP = 2
 SO_EE_ORIGIN_ICMP6 = 3
 SO_EE_ORIGIN_TIMESTAMPING = 4
-SCM_TSTAMP_SND = 0
 
 _TIMESPEC = struct.Struct("@qq")
 _EXTENDED_ERROR = struct.Struct("@IBBBBII")
+_MEMINFO = struct.Struct("@9I")
+_MEMINFO_DROPS = 8
 ANCILLARY_BYTES = 512
 
 ControlMessages = Sequence[tuple[int, int, bytes]]
@@ -62,6 +64,21 @@ def overflow(control: ControlMessages) -> int | None:
         if level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL and len(data) >= 4:
             return int.from_bytes(data[:4], sys.byteorder)
     return None
+
+
+def dropped(sock: socket.socket) -> int | None:
+    """Packets a socket has dropped so far, asked of the kernel itself; `None` where it does not tell.
+
+    SO_RXQ_OVFL tells only with the next packet, and there may be none.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        told = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size)
+    except OSError:
+        return None
+    counts: tuple[int, ...] = _MEMINFO.unpack(told) if len(told) == _MEMINFO.size else ()
+    return counts[_MEMINFO_DROPS] if counts else None
 
 
 class ExtendedError:

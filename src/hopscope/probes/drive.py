@@ -7,17 +7,20 @@ from hopscope.model.record import Done, Record, SelfCheck
 from hopscope.net.ports import Job
 from hopscope.probes.ports import Ports
 
-Batch = tuple[list[Record], SelfCheck | None]
+Batch = tuple[list[Record], SelfCheck | Exception | None]
 
 
 async def drive(job: Job, ports: Ports) -> AsyncGenerator[Record, None]:
-    """Run a job to its end and yield its records; the last is `Done`. Closing the iterator stops the job."""
+    """Run a job to its end and yield its records; the last is `Done`. Closing the iterator stops the job.
+
+    Raises what broke the job in the probe thread.
+    """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[Batch] = asyncio.Queue()
 
-    def deliver(records: list[Record], check: SelfCheck | None) -> None:
+    def deliver(records: list[Record], end: SelfCheck | Exception | None) -> None:
         try:
-            loop.call_soon_threadsafe(queue.put_nowait, (records, check))
+            loop.call_soon_threadsafe(queue.put_nowait, (records, end))
         except RuntimeError:
             return  # the loop has ended, and with it whoever wanted these
 
@@ -25,12 +28,14 @@ async def drive(job: Job, ports: Ports) -> AsyncGenerator[Record, None]:
     over = False
     try:
         while not over:
-            records, check = await queue.get()
+            records, end = await queue.get()
             for record in records:
                 yield record
-            if check is not None:
-                over = True
-                yield Done(task=job.task, at=ports.clock.now(), check=check)
+            over = end is not None
+            if isinstance(end, Exception):
+                raise end
+            if end is not None:
+                yield Done(task=job.task, at=ports.clock.now(), check=end)
     finally:
         if not over:
             ports.prober.drop(job.task)

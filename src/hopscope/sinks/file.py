@@ -7,11 +7,13 @@ whole line. A document replaces the one before only once it is complete.
 import errno
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from hopscope.errors import CannotMeasureError
+from hopscope.errors import CannotMeasureError, UsageError
 
 TAPE_NAME = "run.jsonl"
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 DOCUMENTS = {"json": "report.json", "md": "report.md", "html": "report.html"}
 
 
@@ -19,11 +21,15 @@ class TapeFile:
     """A tape being written."""
 
     def __init__(self, path: Path) -> None:
-        """Open a new tape. Raises CannotMeasureError when the place cannot be written."""
+        """Open a new tape. Raises UsageError when one is there already, CannotMeasureError when none can be made."""
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            # Appending: after the tape was cut back, the next line stands at its end and leaves no hole before it.
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError as error:
+            message = f"{error.filename or path} is there already"
+            raise UsageError(message, "give another folder with --out") from error
         except OSError as error:
             raise _cannot_write(path, error) from error
         self._size = 0
@@ -35,7 +41,8 @@ class TapeFile:
             while done < len(line):
                 done += os.write(self._fd, line[done:])
         except OSError as error:
-            os.ftruncate(self._fd, self._size)
+            with suppress(OSError):
+                os.ftruncate(self._fd, self._size)
             raise _cannot_write(self.path, error) from error
         self._size += done
 
@@ -46,23 +53,52 @@ class TapeFile:
 
 def _cannot_write(path: Path, error: OSError) -> CannotMeasureError:
     """What stands in the way of writing, and the remedy."""
-    if error.errno == errno.EEXIST:
-        return CannotMeasureError(f"{path} is there already", "give another folder with --out")
-    remedy = "free some space" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "choose another place with --out"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        message = f"cannot write {path}: a part of it is no directory"
+        return CannotMeasureError(message, "choose another place with --out")
+    remedy = "free some space" if error.errno in FULL else "choose another place with --out"
     return CannotMeasureError(f"cannot write {path}: {error.strerror}", f"{remedy}, then run again")
 
 
 def document(path: Path, pieces: Iterable[str]) -> None:
-    """Write a document beside its place and move it there. Raises CannotMeasureError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a document beside its place and move it there. Raises CannotMeasureError.
+
+    A device or a pipe (`/dev/stdout`) is written to, never replaced; a link stays a link.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8", newline="") as out:
-            out.writelines(pieces)
-        beside.replace(path)
+        if path.exists() and not path.is_file():
+            _write(path, pieces)
+            return
+        place = path.resolve()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            _write(beside, pieces)
+            beside.replace(place)
+        finally:
+            with suppress(OSError):
+                beside.unlink()
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
+
+
+def check(path: Path) -> None:
+    """Find out before measuring whether a document can be written there. Raises CannotMeasureError."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not path.exists() or path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.resolve().with_name(f".{path.name}.{os.getpid()}")
+            beside.touch()
+            beside.unlink()
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _write(path: Path, pieces: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        out.writelines(pieces)
 
 
 def pieces_of(path: Path, size: int = 1 << 20) -> Iterable[bytes]:

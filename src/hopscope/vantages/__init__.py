@@ -31,4 +31,7 @@ def _local(vantage: Vantage, environ: Mapping[str, str]) -> Place:
     return LocalPlace(vantage, environ)
 
 
-VANTAGES: Final[dict[VantageKind, Callable[[Vantage, Mapping[str, str]], Place]]] = {"local": _local}
+Openers = Mapping[VantageKind, Callable[[Vantage, Mapping[str, str]], Place]]
+"""What makes a place of a vantage, by its kind; may raise HopscopeError."""
+
+VANTAGES: Final[Openers] = {"local": _local}

@@ -5,11 +5,15 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import assert_never
 
+from msgspec.structs import replace
+
+from hopscope.errors import UsageError
 from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, Task, TraceTask, Vantage
 from hopscope.model.record import Done, Exchange, Record
 from hopscope.net.clock import SystemClock
 from hopscope.net.ports import Channel, Clock
 from hopscope.net.prober import Prober
+from hopscope.net.resolve import family_of, interfaces, is_ours
 from hopscope.probes import ping, resolve, trace
 
 
@@ -17,6 +21,8 @@ class LocalPlace:
     """Runs tasks here; see `vantages.Place` and `probes.ports.Ports`."""
 
     def __init__(self, vantage: Vantage, environ: Mapping[str, str]) -> None:
+        """Raises UsageError for a source or an interface that this host does not have."""
+        check(vantage)
         self.name = vantage.name
         self.environ = environ
         self.clock: Clock = SystemClock()
@@ -25,7 +31,7 @@ class LocalPlace:
         self._channels: dict[tuple[Protocol, Family], Channel] = {}
 
     def channel(self, protocol: Protocol, family: Family) -> Channel:
-        """The one channel of a protocol and family, opened when first asked for. Raises NoRightsError."""
+        """The one channel of a protocol and family, opened when first asked for. Raises NoRightsError, UsageError."""
         channel = self._channels.get((protocol, family))
         if channel is None:
             channel = self._open(protocol, family)
@@ -34,19 +40,24 @@ class LocalPlace:
 
     def _open(self, protocol: Protocol, family: Family) -> Channel:
         source, interface = self._vantage.source, self._vantage.interface
-        if protocol == "tcp":
-            from hopscope.net.tcp import TcpChannel
+        match protocol:
+            case "tcp":
+                from hopscope.net.tcp import TcpChannel
 
-            return TcpChannel(self.clock, family, source=source, interface=interface)
-        from hopscope.net.icmp import IcmpChannel
+                return TcpChannel(self.clock, family, source=source, interface=interface)
+            case "icmp":
+                from hopscope.net.icmp import IcmpChannel
 
-        return IcmpChannel(self.clock, family, source=source, interface=interface)
+                return IcmpChannel(self.clock, family, source=source, interface=interface)
+            case "udp":
+                message = "UDP probes are not part of this version"
+                raise UsageError(message, "ask by icmp or tcp")
 
     async def run(self, task_id: int, task: Task) -> AsyncGenerator[Record, None]:
         """Run one task with the probe of its kind."""
         match task:
             case ResolveTask():
-                records: AsyncGenerator[Record, None] = resolve.run(task_id, task, self)
+                records: AsyncGenerator[Record, None] = resolve.run(task_id, self._of_our_family(task), self)
             case PingTask():
                 records = ping.run(task_id, task, self)
             case TraceTask():
@@ -58,6 +69,11 @@ class LocalPlace:
         async with aclosing(records):
             async for record in records:
                 yield record
+
+    def _of_our_family(self, task: ResolveTask) -> ResolveTask:
+        """A source address reaches addresses of its own family only."""
+        source = self._vantage.source
+        return task if source is None or task.family else replace(task, family=family_of(source))
 
     async def _requests(self, task_id: int, task: HttpTask) -> AsyncGenerator[Record, None]:
         """Requests, and how well we timed them."""
@@ -78,6 +94,17 @@ class LocalPlace:
         self.prober.close()
         for channel in self._channels.values():
             channel.close()
+
+
+def check(vantage: Vantage) -> None:
+    """See whether this host has what a vantage wants to send from. Raises UsageError."""
+    if vantage.source is not None and not is_ours(vantage.source):
+        message = f'"{vantage.source}" is not an address of this host'
+        raise UsageError(message, "give one that `ip addr` shows, or leave it out")
+    known = interfaces()
+    if vantage.interface is not None and vantage.interface not in known:
+        message = f'"{vantage.interface}" is not an interface of this host'
+        raise UsageError(message, f"there are {', '.join(known)}")
 
 
 def _read_file(path: str) -> bytes:
