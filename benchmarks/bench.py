@@ -102,9 +102,7 @@ def errors_us(lab: Lab, tool: Tool, host: str) -> list[float]:
     """What a tool reported against the wire, µs, probe by probe."""
     capture = lab.folder / f"{tool.name.replace(' ', '-')}.pcap"
     argv = ["tcpdump", "-i", "eth0", "-w", str(capture), "-U", "-Z", "root", "-B", "8192"]
-    tcpdump = lab.start(
-        "client", [*argv, "--time-stamp-precision=nano", "icmp"], stderr=subprocess.DEVNULL
-    )
+    tcpdump = lab.start("client", [*argv, "--time-stamp-precision=nano", "icmp"], stderr=subprocess.DEVNULL)
     while not capture.exists() or not capture.stat().st_size:
         time.sleep(0.02)
     time.sleep(SETTLE_S)
