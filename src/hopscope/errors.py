@@ -4,7 +4,9 @@ Outcomes of probes (lost, refused, a TLS alert) are data and never appear here. 
 of `interface.md` "Status and exit codes"; the message names the place, `advice` what to do next.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+Trouble = Literal["busy", "corrupt", "foreign", "full", "io", "newer", "read-only", "unsupported"]
 
 
 class HopscopeError(Exception):
@@ -41,7 +43,23 @@ class CannotMeasureError(HopscopeError):
     exit_code = 3
 
 
+class StoreError(HopscopeError):
+    """The store cannot be used; its class begins the message, for programs: `store-full: …`."""
+
+    exit_code = 3
+
+    def __init__(self, trouble: Trouble, message: str, advice: str) -> None:
+        super().__init__(f"store-{trouble}: {message}", advice)
+        self.trouble = trouble
+
+
 class LockedError(HopscopeError):
     """Another run holds the lock."""
 
     exit_code = 75
+
+
+class VantageDownError(HopscopeError):
+    """A whole vantage is of no use: what happened there, and the remedy. It says nothing about any target."""
+
+    exit_code = 3

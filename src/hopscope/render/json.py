@@ -11,7 +11,10 @@ from itertools import islice
 
 import msgspec
 
+from hopscope.model.past import PastEvents, PastRuns
 from hopscope.model.report import PingSample, Report, Samples
+
+Document = Report | PastRuns | PastEvents
 
 BATCH = 5000
 
@@ -21,7 +24,7 @@ _ODD = re.compile(r"[^\0\x20-\x7e]")
 _encoder = msgspec.json.Encoder()
 
 
-def render(report: Report) -> Iterator[str]:
+def render(report: Document) -> Iterator[str]:
     """The document in pieces, on one line, with a newline at its end."""
     holes: list[Samples] = []
 
@@ -45,10 +48,10 @@ def render(report: Report) -> Iterator[str]:
 
 def schema() -> str:
     """The JSON Schema that every document validates against. Unknown keys are allowed: consumers ignore them."""
-    (root, _), parts = msgspec.json.schema_components(
-        [Report, PingSample], schema_hook=_samples_schema, ref_template="#/$defs/{name}"
+    (*roots, _), parts = msgspec.json.schema_components(
+        [Report, PastRuns, PastEvents, PingSample], schema_hook=_samples_schema, ref_template="#/$defs/{name}"
     )
-    whole = {"$schema": _DIALECT, "title": "hopscope report", **root, "$defs": parts}
+    whole = {"$schema": _DIALECT, "title": "hopscope report", "anyOf": roots, "$defs": parts}
     return msgspec.json.format(_encoder.encode(whole), indent=2).decode() + "\n"
 
 
