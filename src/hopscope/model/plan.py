@@ -194,6 +194,43 @@ class HttpTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     http2: bool = False
 
 
+STREAM_PROMPT_TOKENS = 32
+STREAM_MAX_TOKENS = 32
+STREAM_LONGEST_NS = 300 * SECOND
+
+
+class StreamTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
+    """Chat completions streamed from one pinned address: `cold` on connections of their own, then `hot` on one.
+
+    `timeout_ns` is the longest silence, `longest_ns` the longest request. `model` absent: the first that the server
+    lists. `prompt_tokens` counts words, so it is approximate; `seed` begins every prompt anew, past the prefix cache.
+    Secrets are not in it, as in an HttpTask.
+    """
+
+    target: str
+    vantage: str
+    reason: str
+    address: str
+    family: Family
+    port: int
+    url: str
+    cold: int
+    hot: int
+    timeout_ns: int
+    seed: int
+    longest_ns: int = STREAM_LONGEST_NS
+    model: str | None = None
+    prompt_tokens: int = STREAM_PROMPT_TOKENS
+    max_tokens: int = STREAM_MAX_TOKENS
+    dns_ns: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    headers_env: tuple[tuple[str, str], ...] = ()
+    api_key_env: str | None = None
+    ca_file: str | None = None
+    insecure: bool = False
+    http2: bool = False
+
+
 Task = ResolveTask | PingTask | TraceTask | HttpTask
 
 

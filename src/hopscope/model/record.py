@@ -214,6 +214,40 @@ class End(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="reco
     why: str | None = None
 
 
+class Streamed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="streamed"):
+    """One streamed completion: its exchange and what its events said. An event's instant is that of the read which
+    completed its last `data:` line, by the clock of the exchange.
+
+    `token_gaps_ns` are the times between token events from `first_token` on, the first 100 000 of them, and likewise
+    `comment_gaps_ns`: a tape's line has an end; the counts are whole. `finished` is `[DONE]`, where that is missing
+    the finish reason. `n_first` is told by servers that count as they go. `lag_ns` is how long token events lay
+    unread, at their 99th percentile. `models_listed`: the model was not named, and is the first of so many.
+    """
+
+    task: int
+    exchange: Exchange
+    model: str | None = None
+    models_listed: int | None = None
+    first_event: int | None = None
+    first_token: int | None = None
+    first_visible: int | None = None
+    last_token: int | None = None
+    finished: int | None = None
+    token_gaps_ns: tuple[int, ...] = ()
+    first_comment: int | None = None
+    comment_gaps_ns: tuple[int, ...] = ()
+    events: int = 0
+    token_events: int = 0
+    comments: int = 0
+    unknown_events: int = 0
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    n_first: int | None = None
+    lag_ns: int | None = None
+    retry_after_ns: int | None = None
+
+
 Record = Run | Planned | Begin | Resolved | Probe | Extra | Drop | Exchange | Failure | Done | Named | End
 
 __all__ = [

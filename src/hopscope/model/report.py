@@ -1,4 +1,4 @@
-"""The report: one value that holds everything a person or program is told, shaped as `interface.md` "JSON".
+"""The report: one value that holds everything a person or program is told, the JSON contract (longer because whole).
 
 Every renderer reads this and nothing else, so no two outputs can disagree. Durations are milliseconds, ratios 0..1,
 instants UTC ISO-8601 strings; unknown is `None`. The JSON Schema is made from these classes.
@@ -314,6 +314,81 @@ class HttpResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="http"
     requests: tuple[Request, ...]
     summary: HttpSummary
     goodput: None = None
+    why: str | None = None
+
+
+class Stall(Struct, frozen=True, kw_only=True):
+    """A gap in a stream that is too long for its server's pace; `at_ms` counts from the request."""
+
+    at_ms: float
+    ms: float
+    cause: Literal["network", "server", "client", "undetermined"]
+
+
+class StreamRequest(Request, frozen=True, kw_only=True):
+    """One streamed completion, timed from the first byte sent (method 5.6), connection set-up outside.
+
+    `ttft_server` is the bracket to the first token (method 5.10), `server` that to the head.
+    """
+
+    ttft_server: ServerTime | None
+    ttfb_ms: float | None
+    ttfe_ms: float | None
+    ttft_ms: float | None
+    ttfo_ms: float | None
+    tpot_ms: float | None
+    prompt_tokens: int | None
+    tokens_out: int | None
+    token_source: Literal["usage", "events"] | None
+    n_first: int | None
+    finish_reason: str | None
+    decode_tps: float | None
+    e2e_ms: float | None
+    events: int
+    comments: int
+    unknown_events: int
+    retry_after_ms: float | None
+    stalls: tuple[Stall, ...] = ()
+    coalescing: None = None
+
+
+class StreamSummary(Struct, frozen=True, kw_only=True):
+    """The hot requests that ended well, all of them where none was hot; `ttft_cold` is the cold ones'.
+
+    `errors` counts what failed by class, cold or hot.
+    """
+
+    ttft: Delay
+    ttft_cold: Delay
+    ttft_server: Delay
+    server: Delay
+    network: Delay
+    upload: Delay
+    tpot: Delay
+    errors: dict[ErrorClass, int]
+
+
+class StreamResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="stream"):
+    """Inference timing of one address from one vantage. `models_listed`: the model is the first of so many listed."""
+
+    target: str
+    vantage: str
+    outcome: Outcome
+    address: str | None
+    family: Family | None
+    protocol: Protocol
+    port: int | None
+    started_at: str | None
+    finished_at: str | None
+    client: Client
+    url: str
+    model: str | None
+    models_listed: int | None
+    api: Literal["openai"]
+    requests: tuple[StreamRequest, ...]
+    summary: StreamSummary
+    ramp: tuple[Evidence, ...] = ()
+    knee: None = None
     why: str | None = None
 
 

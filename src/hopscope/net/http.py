@@ -8,8 +8,9 @@ returns an Exchange. This module costs the import of httpcore, so it is imported
 
 import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import anyio
 import httpcore
@@ -20,7 +21,7 @@ from hopscope.model.plan import SECOND, Family
 from hopscope.model.record import Certificate, Clock, Exchange
 from hopscope.net import dial, tls
 from hopscope.net.clock import STEP_LIMIT_NS
-from hopscope.net.dial import Connection, UnansweredError, UnverifiedError
+from hopscope.net.dial import Connection, Read, UnansweredError, UnverifiedError
 from hopscope.net.http_wire import Backend, Progress, Wire
 from hopscope.net.ports import Clock as ClockPort
 from hopscope.wire.claims import claims
@@ -58,6 +59,25 @@ class Call:
         """The URL that httpcore wants."""
         return httpcore.URL(scheme=self.scheme, host=self.host, port=self.port, target=self.target)
 
+    def cleaned(self, text: str) -> str:
+        """Fit to be shown, with no secret in it."""
+        for secret in self.secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, HIDDEN)
+        return tls.plain(text)
+
+
+class Listener(Protocol):
+    """Who hears an answer while it comes. Returned is how long the next piece may take, ns; `None`: enough."""
+
+    def head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+        """The header of the final response."""
+        ...
+
+    def piece(self, data: bytes, read: Read) -> int | None:
+        """A piece of the body, with the read that completed it."""
+        ...
+
 
 class Session:
     """Requests to one address over one connection, dialled anew whenever it is gone; close it when done."""
@@ -75,16 +95,28 @@ class Session:
         self._pool = self._new_pool()
         anyio.CancelScope()  # httpcore's locks load their backend when one is first made: before any time counts
 
-    async def send(self, *, task: int, seq: int, scheduled: int, dns_ns: int | None = None) -> Exchange:
-        """One request, until its body is read or its time is up; the far end's failures are in what is returned."""
+    async def send(
+        self,
+        *,
+        task: int,
+        seq: int,
+        scheduled: int,
+        dns_ns: int | None = None,
+        body: bytes | None = None,
+        listener: Listener | None = None,
+    ) -> Exchange:
+        """One request, until its body is read or its time is up; the far end's failures are in what is returned.
+
+        `body` takes the place of the call's. With a listener time is up when the next piece is later than it allows.
+        """
         progress = self._progress = Progress()
         offset = self._clock.offset()
         try:
-            await self._try(progress)
+            await self._try(progress, self._call.body if body is None else body, listener)
         except BaseException:
             self.close()
             raise
-        if progress.error is not None:
+        if progress.error is not None or not progress.done:
             self.close()
         stepped = abs(self._clock.offset() - offset) > STEP_LIMIT_NS
         exchange = self._exchange(progress, task=task, seq=seq, scheduled=scheduled, dns_ns=dns_ns, stepped=stepped)
@@ -122,13 +154,14 @@ class Session:
             network_backend=Backend(self._new_wire),
         )
 
-    async def _try(self, progress: Progress) -> None:
+    async def _try(self, progress: Progress, body: bytes | None, listener: Listener | None) -> None:
         """The request, with whatever goes wrong written down."""
         try:
-            async with asyncio.timeout(self._call.timeout_ns / SECOND):
-                await self._transfer(progress)
+            async with asyncio.timeout(self._call.timeout_ns / SECOND) as limit:
+                await self._transfer(progress, body, listener, limit)
         except TimeoutError:
-            progress.fail("timeout", f"{_unfinished(progress)} within {self._call.timeout_ns / SECOND:g} s")
+            patience_ns = self._call.timeout_ns if progress.patience_ns is None else progress.patience_ns
+            progress.fail("timeout", f"{_unfinished(progress)} within {patience_ns / SECOND:g} s")
         except UnverifiedError as error:
             progress.certificate = await self._look_again(error)
             progress.fail(error.kind, progress.certificate.why or error.detail)
@@ -137,24 +170,34 @@ class Session:
         except (httpcore.ProtocolError, H2Error, ValueError) as error:
             self._misspoken(progress, error)
 
-    async def _transfer(self, progress: Progress) -> None:
+    async def _transfer(
+        self, progress: Progress, body: bytes | None, listener: Listener | None, limit: asyncio.Timeout
+    ) -> None:
         call = self._call
         if self._wire is not None:
             self._wire.progress = progress
             progress.connection = self._wire.connection
         stream = self._pool.stream(
-            call.method, call.url, headers=call.headers, content=call.body, extensions={"trace": self._trace}
+            call.method, call.url, headers=call.headers, content=body, extensions={"trace": self._trace}
         )
         async with stream as response:
             progress.status = response.status
             progress.headers = tuple(response.headers)
             version = response.extensions.get("http_version")
             progress.http_version = version.decode("latin-1").removeprefix("HTTP/") if version else None
+            if listener is not None and not _wait(progress, limit, listener.head(response.status, response.headers)):
+                return
             received = 0
             async for part in response.aiter_stream():
                 received += len(part)
                 if received > call.body_limit:
                     raise UnansweredError("cut", f"the body is longer than {call.body_limit} bytes; not read further")
+                if listener is None or progress.latest is None:
+                    continue
+                # Everything in a read is handed on before the next read, so the latest has completed this piece.
+                if not _wait(progress, limit, listener.piece(part, progress.latest)):
+                    return
+                await asyncio.sleep(0)  # what is there already is handed on without waiting, and others want to run
             progress.done = True
             if progress.connection is not None:
                 progress.connection.observe()
@@ -249,17 +292,10 @@ class Session:
             bytes_up=progress.bytes_up,
             bytes_down=progress.bytes_down,
             certificate=progress.certificate,
-            claims=tuple(each for each in claims(progress.headers) if self._clean(each.name) == each.name),
+            claims=tuple(each for each in claims(progress.headers) if self._call.cleaned(each.name) == each.name),
             error=progress.error,
-            detail=self._clean(progress.detail) if progress.error else None,
+            detail=self._call.cleaned(progress.detail) if progress.error else None,
         )
-
-    def _clean(self, text: str) -> str:
-        """Fit to be shown, with no secret in it."""
-        for secret in self._call.secrets:
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, HIDDEN)
-        return tls.plain(text)
 
 
 def _instants(progress: Progress, *, stepped: bool) -> tuple[Clock, int | None, int | None]:
@@ -274,8 +310,19 @@ def _instants(progress: Progress, *, stepped: bool) -> tuple[Clock, int | None, 
     return "kernel", stamp, done if progress.done else None
 
 
+def _wait(progress: Progress, limit: asyncio.Timeout, patience_ns: int | None) -> bool:
+    """Whether to read on, and then for how long at most."""
+    if patience_ns is None:
+        return False
+    progress.patience_ns = patience_ns
+    limit.reschedule(asyncio.get_running_loop().time() + patience_ns / SECOND)
+    return True
+
+
 def _unfinished(progress: Progress) -> str:
     """What was being waited for."""
+    if progress.patience_ns is not None:
+        return "nothing more came"
     if progress.connection is None:
         return "no connection"
     if progress.sent_first is None:

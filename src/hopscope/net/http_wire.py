@@ -36,6 +36,7 @@ class Progress:
     status: int | None = None
     http_version: str | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    patience_ns: int | None = None
     done: bool = False
     certificate: Certificate | None = None
     error: ErrorClass | None = None
