@@ -35,6 +35,11 @@ class Case(Struct, frozen=True, kw_only=True):
         return tuple(view for view in self.series if view.who.protocol == protocol)
 
     @property
+    def nameless(self) -> bool:
+        """Whether the name was looked up and gave no address."""
+        return self.address is None and self.resolved is not None and not self.resolved.addresses
+
+    @property
     def answering(self) -> bool:
         """Whether the target answered anything at all as it should."""
         reached = any(arrived(one, path.view.who.family) for path in self.paths for one in path.view.all_probes())

@@ -137,20 +137,31 @@ def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Find
     for target in book.plan.targets:
         mine = [case for case in found_cases if case.target.name == target.name]
         worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
-        if worse or any(case.answering for case in mine):
+        if worse:
             continue
-        here = next((vantage.name for vantage in book.plan.vantages), "")
-        case = mine[0] if mine else Case(target=target, vantage=here, address=None, resolved=None)
         why = next((failure.why for failure in book.failures if failure.target == target.name), "the run ended first")
-        yield finding(
-            case,
-            "not-enough-data",
-            "unknown",
-            confidence="undecided",
-            why=f"{target.name} was not measured: {why}",
-            next_step="see the failures, then run again",
-            changes_mind="any answer",
-        )
+        if not any(case.answering for case in mine):
+            here = next((vantage.name for vantage in book.plan.vantages), "")
+            case = mine[0] if mine else Case(target=target, vantage=here, address=None, resolved=None)
+            yield _not_measured(case, f"{target.name} was not measured: {why}")
+            continue
+        for case in mine:
+            for view in case.requests:
+                if not view.exchanges:
+                    yield _not_measured(case, f"{view.url} was not measured: {why}")
+
+
+def _not_measured(case: Case, why: str) -> Finding:
+    """Something that was asked for and of which nothing is known."""
+    return finding(
+        case,
+        "not-enough-data",
+        "unknown",
+        confidence="undecided",
+        why=why,
+        next_step="see the failures, then run again",
+        changes_mind="any answer",
+    )
 
 
 def _status(findings: Sequence[Finding]) -> Status:
@@ -259,7 +270,8 @@ def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
     """One result for each task, vantage and address tried."""
     for case in found_cases:
         if case.address is None:
-            yield from _nameless(case)
+            if case.nameless:
+                yield from _nameless(case)
             continue
         for view in case.series:
             yield ping_result(view)

@@ -45,12 +45,12 @@ def _silent(counted: Sequence[Fated], family: int) -> Outcome:
 
 def answers(view: SeriesView) -> bool:
     """Whether the address answered any probe of a series in time; late answers are losses (method 2.1)."""
-    return any(one.outcome == "replied" for one in view.fated)
+    return any(one.outcome == "replied" for one in view.counted)
 
 
 def refusing(view: SeriesView) -> bool:
     """Whether a port refused, and never answered otherwise."""
-    return not answers(view) and any(one.outcome == "refused" for one in view.fated)
+    return not answers(view) and any(one.outcome == "refused" for one in view.counted)
 
 
 def of_requests(view: HttpView) -> Outcome:

@@ -9,7 +9,7 @@ from hopscope.analysis import reach, split
 from hopscope.analysis.delay import delay
 from hopscope.analysis.instants import iso, iso_or_none, milliseconds
 from hopscope.analysis.loss import loss
-from hopscope.analysis.path import Count, LossAlong, Step, arrived, distance, ended
+from hopscope.analysis.path import Count, LossAlong, Step, arrived, count, distance, ended
 from hopscope.analysis.views import Fated, HttpView, PathView, SeriesView, checks
 from hopscope.model.plan import MS, SECOND
 from hopscope.model.record import Clock, Named, Probe, SelfCheck
@@ -137,8 +137,16 @@ def ping_result(view: SeriesView) -> PingResult:
             for flow, probes in flows
         ),
         samples=SeriesSamples(view.fated),
-        why=next((one.probe.why for one in counted if one.probe.why), None),
+        why=next((one.probe.why for one in counted if one.probe.why), None) or _about_warm_up(view),
     )
+
+
+def _about_warm_up(view: SeriesView) -> str | None:
+    """What is to be said of the packet ahead of a series (method 2.8), or `None`."""
+    if any(one.probe.warmup and one.outcome == "lost" for one in view.fated) and not count(view.counted).lost:
+        return "the warm-up packet ahead of the series was lost"
+    alone = len(view.counted) == 1 and len(view.fated) == 1
+    return "a single probe goes without a warm-up packet ahead of it" if alone else None
 
 
 def trace_result(view: PathView, along: LossAlong, steps: Sequence[Step], named: dict[str, list[Named]]) -> TraceResult:

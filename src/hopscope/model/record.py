@@ -5,13 +5,16 @@ wall clock at its start plus monotonic time since. Differences of them are durat
 absent. Kinds of record that a reader does not know are skipped and counted.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from hopscope.model.plan import Family, Plan, Task
 
 TAPE_NUMBER = 1
+
+Instant = Annotated[int, Meta(ge=0, le=2**62)]
+"""Nanoseconds of UTC, up to the year 2116: a tape that says otherwise is damaged there."""
 
 Clock = Literal["kernel", "tcp-info", "user"]
 ProbeOutcome = Literal["replied", "refused", "unreachable", "lost", "unsent"]
@@ -25,7 +28,7 @@ class Run(Struct, frozen=True, kw_only=True, tag_field="record", tag="run"):
     tape: int
     tool_version: str
     command: str
-    at: int
+    at: Instant
 
 
 class Planned(Struct, frozen=True, kw_only=True, tag_field="record", tag="plan"):
@@ -38,7 +41,7 @@ class Begin(Struct, frozen=True, kw_only=True, tag_field="record", tag="begin"):
     """A task started; later records carry its number in `task`."""
 
     id: int
-    at: int
+    at: Instant
     task: Task
 
 
@@ -46,7 +49,7 @@ class Resolved(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     """Answer of the name lookup: addresses in the order the resolver gave them. A literal has `took_ns` absent."""
 
     task: int
-    at: int
+    at: Instant
     addresses: tuple[str, ...] = ()
     took_ns: int | None = None
     error: str | None = None
@@ -61,7 +64,7 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag
 
     task: int
     seq: int
-    at: int
+    at: Instant
     outcome: ProbeOutcome
     ttl: int = 0
     flow: int = 0
@@ -83,7 +86,7 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag
 
     task: int
     seq: int
-    at: int
+    at: Instant
     what: Literal["late", "duplicate", "stranger"]
     ttl: int = 0
     flow: int = 0
@@ -96,8 +99,8 @@ class Drop(Struct, frozen=True, kw_only=True, tag_field="record", tag="drop"):
     """Our own socket lost `count` packets between two reads: losses that overlap it are void (method 1.6)."""
 
     task: int
-    since: int
-    until: int
+    since: Instant
+    until: Instant
     count: int
 
 
@@ -108,7 +111,7 @@ class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cipher: str | None = None
     alpn: str | None = None
     resumed: bool | None = None
-    not_after: int | None = None
+    not_after: Instant | None = None
     subject: str | None = None
     names: tuple[str, ...] = ()
     issuer: str | None = None
@@ -137,14 +140,14 @@ class Exchange(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     seq: int
     cold: bool
     connection: int
-    scheduled: int
-    dialled: int | None = None
-    connected: int | None = None
-    secured: int | None = None
-    sent_first: int | None = None
-    sent_last: int | None = None
-    head: int | None = None
-    done: int | None = None
+    scheduled: Instant
+    dialled: Instant | None = None
+    connected: Instant | None = None
+    secured: Instant | None = None
+    sent_first: Instant | None = None
+    sent_last: Instant | None = None
+    head: Instant | None = None
+    done: Instant | None = None
     dns_ns: int | None = None
     clock: Clock = "user"
     level: Literal[3, 2, 1] = 1
@@ -186,7 +189,7 @@ class Done(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="rec
     """A task ended; `complete` is false when the deadline or an interrupt cut it short."""
 
     task: int
-    at: int
+    at: Instant
     complete: bool = True
     check: SelfCheck = SelfCheck()
 
@@ -209,7 +212,7 @@ class Named(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="re
 class End(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="end"):
     """Last line. A tape without it is a valid, shorter run."""
 
-    at: int
+    at: Instant
     partial: bool = False
     why: str | None = None
 

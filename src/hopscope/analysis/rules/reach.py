@@ -22,7 +22,7 @@ UNSERVED: frozenset[ErrorClass] = CUT | {"refused", "unreachable", "prohibited"}
 
 def dns_failed(case: Case) -> Iterator[Finding]:
     """The name has no address."""
-    if case.address is None and case.resolved is not None:
+    if case.nameless and case.resolved is not None:
         reason = case.resolved.error or "the resolver knows no address for it"
         yield finding(
             case,
@@ -37,7 +37,7 @@ def dns_failed(case: Case) -> Iterator[Finding]:
 
 def unreachable(case: Case) -> Iterator[Finding]:
     """Nothing from the target by any protocol tried."""
-    tried = [*(view.who for view in case.series), *(view.who for view in case.requests)]
+    tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.requests)
     if case.address is None or not tried or case.answering or _any_refused(case):
         return
     said = _who_said(case)
@@ -84,8 +84,9 @@ def _prohibited(case: Case) -> bool:
 
 def _protocols(case: Case) -> str:
     """What was tried, in words."""
-    words = [f"{view.who.protocol} port {view.who.port}" if view.who.port else "ping" for view in case.series]
-    words += ["HTTP" for _ in case.requests]
+    tried = [view.who for view in case.series if view.counted]
+    words = [f"{who.protocol} port {who.port}" if who.port else "ping" for who in tried]
+    words += ["HTTP" for view in case.requests if view.exchanges]
     return ", ".join(dict.fromkeys(words))
 
 
