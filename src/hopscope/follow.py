@@ -17,12 +17,15 @@ from hopscope.model.plan import (
     ICMP_FLOWS,
     MS,
     SECOND,
+    STREAM_MAX_TOKENS,
+    STREAM_PROMPT_TOKENS,
     Family,
     HttpTask,
     PingTask,
     Plan,
     Protocol,
     ResolveTask,
+    StreamTask,
     Target,
     Task,
     TraceTask,
@@ -45,6 +48,8 @@ CONFIRM_UNKNOWN_NS = SECOND
 FALLBACK_PORTS = (443, 80)
 COLD, HOT = 3, 10
 HTTP_TIMEOUT_NS = 15 * SECOND
+STREAM_COLD, STREAM_HOT = 1, 5
+STREAM_TIMEOUT_NS = 60 * SECOND
 
 
 def follow(plan: Plan, book: Book) -> tuple[Task, ...]:
@@ -70,6 +75,8 @@ def _key(task: Task) -> tuple[object, ...]:
             return ("trace", task.target, task.vantage, task.address, task.protocol, task.first_round, task.confirm)
         case HttpTask():
             return ("http", task.target, task.vantage, task.address, task.port)
+        case StreamTask():
+            return ("stream", task.target, task.vantage, task.address, task.port)
 
 
 # The first tasks
@@ -109,6 +116,8 @@ def _asked(plan: Plan, target: Target, vantage: Vantage, address: str, resolved:
         yield _trace(plan, target, vantage.name, address)
     if "http" in target.probes and target.url is not None:
         yield _http(target, vantage.name, address, resolved)
+    if "stream" in target.probes and target.url is not None:
+        yield _stream(target, vantage.name, address, resolved, seed=resolved.at)
 
 
 def _protocols(target: Target) -> Iterator[tuple[Protocol, int | None]]:
@@ -201,6 +210,34 @@ def _http(target: Target, vantage: str, address: str, resolved: Resolved) -> Htt
         dns_ns=resolved.took_ns,
         method=target.method,
         body_file=target.body_file,
+        headers=target.headers,
+        headers_env=target.headers_env,
+        api_key_env=target.api_key_env,
+        ca_file=target.ca_file,
+        insecure=target.insecure,
+        http2=target.http2,
+    )
+
+
+def _stream(target: Target, vantage: str, address: str, resolved: Resolved, seed: int) -> StreamTask:
+    """Streamed completions as the target wants them."""
+    url = target.url or ""
+    return StreamTask(
+        target=target.name,
+        vantage=vantage,
+        reason="asked",
+        address=address,
+        family=family_of(address),
+        port=target.port or (443 if url.startswith("https:") else 80),
+        url=url,
+        cold=STREAM_COLD if target.cold is None else target.cold,
+        hot=STREAM_HOT if target.hot is None else target.hot,
+        timeout_ns=STREAM_TIMEOUT_NS,
+        seed=seed,
+        model=target.model,
+        prompt_tokens=target.prompt_tokens or STREAM_PROMPT_TOKENS,
+        max_tokens=target.max_tokens or STREAM_MAX_TOKENS,
+        dns_ns=resolved.took_ns,
         headers=target.headers,
         headers_env=target.headers_env,
         api_key_env=target.api_key_env,

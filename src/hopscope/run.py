@@ -38,8 +38,6 @@ NOT_YET = "upgrade hopscope when a later version has it"
 
 def left_out(target: Target) -> Iterator[str]:
     """What a target asks for that this version does not measure; it is said, never silently ignored."""
-    if "stream" in target.probes:
-        yield "stream timing is not part of this version"
     if target.protocol == "udp":
         yield "UDP series are not part of this version"
 

@@ -24,6 +24,7 @@ from hopscope.model.record import (
     Record,
     Resolved,
     Run,
+    Streamed,
 )
 from hopscope.model.sample import Book, Sample
 
@@ -44,7 +45,7 @@ class _Tag(msgspec.Struct):
 _tag_decoder = msgspec.json.Decoder(_Tag)
 _KNOWN = frozenset(
     str(kind.__struct_config__.tag)
-    for kind in (Run, Planned, Begin, Resolved, Probe, Extra, Drop, Exchange, Failure, Done, Named, End)
+    for kind in (Run, Planned, Begin, Resolved, Probe, Extra, Drop, Exchange, Streamed, Failure, Done, Named, End)
 )
 
 
@@ -72,6 +73,9 @@ class Gatherer:
             case Exchange():
                 if sample := book.samples.get(record.task):
                     sample.exchanges.append(record)
+            case Streamed():
+                if sample := book.samples.get(record.task):
+                    sample.streams.append(record)
             case Drop():
                 if sample := book.samples.get(record.task):
                     sample.drops.append(record)

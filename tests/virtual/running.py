@@ -11,7 +11,7 @@ from hopscope.engine.series import Series
 from hopscope.engine.trace import Trace
 from hopscope.follow import follow
 from hopscope.model.flight import Shot
-from hopscope.model.plan import SECOND, HttpTask, PingTask, ResolveTask, Task, TraceTask
+from hopscope.model.plan import SECOND, HttpTask, PingTask, ResolveTask, StreamTask, Task, TraceTask
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Exchange, Planned, Record, Resolved, Run, SelfCheck
 from hopscope.model.sample import Book
 from hopscope.tape import Gatherer
@@ -91,6 +91,8 @@ class Running:
                 self._at(self._now + LOOKUP_NS, partial(self._resolved, number))
             case HttpTask():
                 self._request(number, exchanges(self._scenario, number, task, self._now))
+            case StreamTask():
+                raise NotImplementedError("the virtual network has no tokens yet")
             case PingTask():
                 self._drive(_Job(number, task, Series(number, task, self._now)))
             case TraceTask():

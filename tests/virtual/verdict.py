@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hopscope.analysis.judge import report
 from hopscope.model.plan import MS, TraceTask
-from hopscope.model.report import Finding, HttpResult, PingResult, Report, TraceResult
+from hopscope.model.report import Finding, HttpResult, PingResult, Report, StreamResult, TraceResult
 from hopscope.model.sample import Book
 from virtual.running import Running
 from virtual.scenario import Expect, Scenario, Wanted, wanted
@@ -32,6 +32,8 @@ def wrong(expect: Expect, book: Book, got: Report) -> Iterator[str]:
                 yield from _wrong_series(expect, result)
             case TraceResult():
                 yield from _wrong_path(expect, result)
+            case StreamResult():
+                yield from _differs("outcome of stream", result.outcome, expect.outcomes.get("stream"))
             case HttpResult():
                 yield from _differs("outcome of http", result.outcome, expect.outcomes.get("http"))
     yield from _wrong_tasks(expect, book)

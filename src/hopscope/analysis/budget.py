@@ -5,12 +5,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from hopscope.analysis import split
+from hopscope.analysis import stream as streaming
 from hopscope.analysis.binomial import at_least, at_most
 from hopscope.analysis.case import Case
 from hopscope.analysis.loss import is_lost
 from hopscope.model.plan import MS, Budget
 from hopscope.model.report import Confidence, Request
 
+MS_PER_SECOND = 1000.0
 BOUND = 0.05
 """One-sided, 95 %."""
 
@@ -53,6 +55,7 @@ def held(case: Case, budget: Budget) -> Iterator[Held]:
     """Every limit of a budget that this case can be held against."""
     yield from held_series(case, budget)
     yield from _held_requests(case, budget)
+    yield from _held_streams(case, budget)
 
 
 def held_series(case: Case, budget: Budget) -> Iterator[Held]:
@@ -101,6 +104,24 @@ def _held_requests(case: Case, budget: Budget) -> Iterator[Held]:
     )
     for metric, limit, values in rows:
         if limit is not None and (one := hold(metric, limit, "ms", _above(values, limit), len(values), 0.05)):
+            yield one
+
+
+def _held_streams(case: Case, budget: Budget) -> Iterator[Held]:
+    """Limits on streams of tokens; a request that failed, or gave no token, is over each of them."""
+    requests = [
+        streaming.request(each, case.least_rtt(view.who.port)) for view in case.streams for each in view.streams
+    ]
+    slowest_ms = None if budget.tps is None else MS_PER_SECOND / budget.tps
+    paced = [request.tpot_ms for request in requests if request.error is not None or request.tpot_ms is not None]
+    rows = (
+        ("ttft_p50", budget.ttft_p50_ms, [request.ttft_ms for request in requests], 0.50),
+        ("ttft_p95", budget.ttft_p95_ms, [request.ttft_ms for request in requests], 0.05),
+        ("tpot_p95", budget.tpot_p95_ms, paced, 0.05),
+        ("tps", slowest_ms, paced, 0.50),
+    )
+    for metric, limit, values, allowed in rows:
+        if limit is not None and (one := hold(metric, limit, "ms", _above(values, limit), len(values), allowed)):
             yield one
 
 

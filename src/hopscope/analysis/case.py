@@ -1,9 +1,12 @@
 """Everything known about one target at one address from one vantage: what each rule of judging is given."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hopscope.analysis import reach
+from hopscope.analysis import stream as streaming
 from hopscope.analysis.path import NOTHING, Count, LossAlong, Step, arrived, count, loss_along, steps
+from hopscope.analysis.stream import StreamView
 from hopscope.analysis.views import HttpView, PathView, SeriesView, lookups, paths, requests, series
 from hopscope.model.plan import Protocol, Target
 from hopscope.model.record import Named, Resolved
@@ -28,6 +31,7 @@ class Case(Struct, frozen=True, kw_only=True):
     series: tuple[SeriesView, ...] = ()
     paths: tuple[PathCase, ...] = ()
     requests: tuple[HttpView, ...] = ()
+    streams: tuple[StreamView, ...] = ()
     named: dict[str, list[Named]] = {}
 
     def of(self, protocol: Protocol) -> tuple[SeriesView, ...]:
@@ -43,7 +47,7 @@ class Case(Struct, frozen=True, kw_only=True):
     def answering(self) -> bool:
         """Whether the target answered anything at all as it should."""
         reached = any(arrived(one, path.view.who.family) for path in self.paths for one in path.view.all_probes())
-        connected = any(exchange.connected is not None for view in self.requests for exchange in view.exchanges)
+        connected = any(exchange.connected is not None for view in self.exchanged for exchange in view.exchanges)
         return reached or connected or any(reach.answers(view) for view in self.series) or self.served
 
     def other_than(self, protocol: Protocol) -> Count:
@@ -56,9 +60,18 @@ class Case(Struct, frozen=True, kw_only=True):
         return min((one.rtt_ns for one in probes if one.rtt_ns is not None and one.clock == "tcp-info"), default=None)
 
     @property
+    def exchanged(self) -> tuple[HttpView, ...]:
+        """Every request, those whose answer was a stream too."""
+        streamed = (
+            HttpView(who=one.who, url=one.url, samples=one.samples, exchanges=[each.exchange for each in one.streams])
+            for one in self.streams
+        )
+        return (*self.requests, *streamed)
+
+    @property
     def served(self) -> bool:
         """Whether any request got an answer."""
-        return any(exchange.status is not None for view in self.requests for exchange in view.exchanges)
+        return any(exchange.status is not None for view in self.exchanged for exchange in view.exchanges)
 
     @property
     def end_series(self) -> SeriesView | None:
@@ -67,58 +80,67 @@ class Case(Struct, frozen=True, kw_only=True):
         return next((view for view in answered if view.who.protocol == "icmp"), next(iter(answered), None))
 
 
+class _Views(Struct):
+    """Everything asked of one target from one vantage."""
+
+    series: list[SeriesView] = []
+    paths: list[PathView] = []
+    requests: list[HttpView] = []
+    streams: list[StreamView] = []
+
+    def addresses(self) -> dict[str, None]:
+        """Addresses asked, in order."""
+        asked = [view.who for view in self.series] + [view.who for view in self.paths]
+        asked += [view.who for view in self.requests] + [view.who for view in self.streams]
+        return dict.fromkeys(who.address for who in asked)
+
+
+Pair = tuple[str, str]
+
+
 def cases(book: Book) -> list[Case]:
     """All cases of a book, in the order of targets in the plan."""
     if book.plan is None:
         return []
     found: list[Case] = []
-    all_series, all_paths, all_requests = series(book), paths(book), requests(book)
+    grouped = _grouped(book)
+    named = {(task.target, task.vantage): sample.resolved for task, sample in lookups(book)}
     for target in book.plan.targets:
         for vantage in book.plan.vantages:
-            resolved = _resolved(book, target.name, vantage.name)
-            mine = (target.name, vantage.name)
-            its_series = [view for view in all_series if (view.who.target, view.who.vantage) == mine]
-            its_paths = [view for view in all_paths if (view.who.target, view.who.vantage) == mine]
-            its_requests = [view for view in all_requests if (view.who.target, view.who.vantage) == mine]
-            asked = [view.who for view in its_series] + [view.who for view in its_paths]
-            addresses = dict.fromkeys(who.address for who in (*asked, *(view.who for view in its_requests)))
-            found += [
-                _case(book, target, vantage.name, address, resolved, its_series, its_paths, its_requests)
-                for address in addresses
-            ]
-            if not addresses and resolved is not None:
-                found.append(Case(target=target, vantage=vantage.name, address=None, resolved=resolved))
+            pair = (target.name, vantage.name)
+            resolved = named.get(pair)
+            nothing = Case(target=target, vantage=vantage.name, address=None, resolved=resolved, named=book.named)
+            views = grouped.get(pair, _Views())
+            found += [_at(nothing, views, address) for address in views.addresses()]
+            if not views.addresses() and resolved is not None:
+                found.append(nothing)
     return found
 
 
-def _resolved(book: Book, target: str, vantage: str) -> Resolved | None:
-    """The name lookup of a target at a vantage."""
-    return next(
-        (sample.resolved for task, sample in lookups(book) if (task.target, task.vantage) == (target, vantage)), None
-    )
+def _grouped(book: Book) -> dict[Pair, _Views]:
+    """Views by target and vantage."""
+    grouped: dict[Pair, _Views] = {}
+    for one in series(book):
+        grouped.setdefault((one.who.target, one.who.vantage), _Views()).series.append(one)
+    for path in paths(book):
+        grouped.setdefault((path.who.target, path.who.vantage), _Views()).paths.append(path)
+    for request in requests(book):
+        grouped.setdefault((request.who.target, request.who.vantage), _Views()).requests.append(request)
+    for streamed in streaming.views(book):
+        grouped.setdefault((streamed.who.target, streamed.who.vantage), _Views()).streams.append(streamed)
+    return grouped
 
 
-def _case(
-    book: Book,
-    target: Target,
-    vantage: str,
-    address: str,
-    resolved: Resolved | None,
-    its_series: list[SeriesView],
-    its_paths: list[PathView],
-    its_requests: list[HttpView],
-) -> Case:
+def _at(nothing: Case, views: _Views, address: str) -> Case:
     """The case of one address."""
-    mine = tuple(view for view in its_series if view.who.address == address)
-    return Case(
-        target=target,
-        vantage=vantage,
+    mine = tuple(view for view in views.series if view.who.address == address)
+    return replace(
+        nothing,
         address=address,
-        resolved=resolved,
         series=mine,
-        paths=tuple(judged(view, mine) for view in its_paths if view.who.address == address),
-        requests=tuple(view for view in its_requests if view.who.address == address),
-        named=book.named,
+        paths=tuple(judged(view, mine) for view in views.paths if view.who.address == address),
+        requests=tuple(view for view in views.requests if view.who.address == address),
+        streams=tuple(view for view in views.streams if view.who.address == address),
     )
 
 

@@ -6,6 +6,7 @@ Pure and total: the same book gives the same report, to the byte, whether it is 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from hopscope.analysis import stream as streaming
 from hopscope.analysis.case import Case, cases
 from hopscope.analysis.instants import iso_or_none
 from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss_of, ping_result, trace_result
@@ -33,6 +34,7 @@ from hopscope.model.report import (
     Result,
     Severity,
     Status,
+    StreamResult,
     TargetReport,
     TraceResult,
     VantageReport,
@@ -146,7 +148,7 @@ def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Find
             yield _not_measured(case, f"{target.name} was not measured: {why}")
             continue
         for case in mine:
-            for view in case.requests:
+            for view in case.exchanged:
                 if not view.exchanges:
                     yield _not_measured(case, f"{view.url} was not measured: {why}")
 
@@ -218,6 +220,9 @@ def _well(target: Target, found_cases: Sequence[Case]) -> str:
         summary = http_result(one, case.least_rtt(one.who.port)).summary
         if summary.server.p50_ms is not None:
             parts.append(f"server {ms(summary.server.p50_ms)}")
+    for streamed in case.streams:
+        seen = streaming.summary(streamed.streams, case.least_rtt(streamed.who.port))
+        parts.append(f"first token after {ms(seen.ttft.p50_ms)}, {ms(seen.ttft_server.p50_ms)} of it the server's")
     return "; ".join(parts) or "answers"
 
 
@@ -277,6 +282,8 @@ def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
             yield ping_result(view)
         for path in case.paths:
             yield trace_result(path.view, path.along, path.steps, book.named)
+        for streamed in case.streams:
+            yield streaming.result(streamed, case.least_rtt(streamed.who.port))
         for one in case.requests:
             yield http_result(one, case.least_rtt(one.who.port))
 
@@ -301,7 +308,14 @@ def _nameless(case: Case) -> Iterator[Result]:
                     path=PathSummary(as_path=(), prefixes=(), hash=None),
                     end_to_end=EndToEnd(loss=NO_LOSS, delay=NO_DELAY), why=why,
                 )  # fmt: skip
-            case "http" | "stream":
+            case "stream":
+                yield StreamResult(
+                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
+                    protocol="tcp", port=case.target.port, started_at=None, finished_at=None, client=NO_CLIENT,
+                    url=case.target.url or "", model=None, models_listed=None, api="openai", requests=(),
+                    summary=streaming.summary((), None), why=why,
+                )  # fmt: skip
+            case "http":
                 yield HttpResult(
                     target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
                     protocol="tcp", port=case.target.port, started_at=None, finished_at=None, client=NO_CLIENT,

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from hopscope.analysis import reach, results, split
 from hopscope.analysis.delay import delay
 from hopscope.analysis.instants import milliseconds
-from hopscope.analysis.views import HttpView, Who, checks
-from hopscope.model.plan import MS
+from hopscope.analysis.views import HttpView, Who, checks, who
+from hopscope.model.plan import MS, StreamTask
 from hopscope.model.record import Exchange, SelfCheck, Streamed
 from hopscope.model.report import StreamRequest, StreamResult, StreamSummary
-from hopscope.model.sample import Sample
+from hopscope.model.sample import Book, Sample
 
 MS_PER_SECOND = 1000
 
@@ -30,6 +30,18 @@ class StreamView(Struct, kw_only=True):
     url: str
     samples: list[Sample]
     streams: list[Streamed]
+
+
+def views(book: Book) -> list[StreamView]:
+    """Every set of streamed completions of a book."""
+    found: dict[Who, StreamView] = {}
+    for sample in book.samples.values():
+        if isinstance(sample.task, StreamTask):
+            asked = who(sample.task)
+            view = found.setdefault(asked, StreamView(who=asked, url=sample.task.url, samples=[], streams=[]))
+            view.samples.append(sample)
+            view.streams.extend(sample.streams)
+    return list(found.values())
 
 
 class Pace(NamedTuple):

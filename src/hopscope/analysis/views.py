@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from hopscope.analysis.loss import fate, late_keys
-from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, TraceTask
+from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, StreamTask, TraceTask
 from hopscope.model.record import Exchange, Probe, SelfCheck
 from hopscope.model.report import SampleOutcome
 from hopscope.model.sample import Book, Sample
@@ -68,14 +68,14 @@ class HttpView(Struct, kw_only=True):
     exchanges: list[Exchange]
 
 
-def who(task: PingTask | TraceTask | HttpTask) -> Who:
+def who(task: PingTask | TraceTask | HttpTask | StreamTask) -> Who:
     """Who a task asks."""
     return Who(
         target=task.target,
         vantage=task.vantage,
         address=task.address,
         family=task.family,
-        protocol="tcp" if isinstance(task, HttpTask) else task.protocol,
+        protocol="tcp" if isinstance(task, HttpTask | StreamTask) else task.protocol,
         port=task.port,
     )
 

@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from hopscope import __version__
-from hopscope.cli import demo, measure, reports, runs, signals, streams
+from hopscope.cli import check, demo, measure, reports, runs, signals, streams
 from hopscope.cli.signals import InterruptedCommandError
 from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 
@@ -48,8 +48,11 @@ app.command("run")(runs.run)
 app.command("ping")(measure.ping)
 app.command("trace")(measure.trace)
 app.command("http")(measure.http)
+app.command("stream")(measure.stream)
+app.command("check")(check.check)
 app.command("report")(reports.report)
 app.command("demo")(demo.demo)
+app.add_typer(check.history)
 
 
 def main_inner(arguments: Sequence[str]) -> int:
@@ -109,6 +112,11 @@ def _help_line(arguments: Sequence[str]) -> str:
 def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> int:
     """Say what is wrong on standard error, and as a document where one was asked for."""
     streams.tell(f"hopscope: {message}\n" + (f"  → {advice}\n" if advice else ""))
+    if wants(arguments, "nagios"):
+        from hopscope.render.nagios import trouble
+
+        streams.say([trouble(message)])
+        return CannotMeasureError.exit_code
     if wants_json(arguments):
         from hopscope.cli.output import mistake_document
 
@@ -118,5 +126,10 @@ def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> 
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON, however broken the rest of it is."""
+    return "--json" in arguments or wants(arguments, "json")
+
+
+def wants(arguments: Sequence[str], format_: str) -> bool:
+    """Whether a command line asks for a format."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=False)
-    return any(word in {"--json", "--format=json"} or (word == "--format" and value == "json") for word, value in pairs)
+    return any(word == f"--format={format_}" or (word == "--format" and value == format_) for word, value in pairs)

@@ -191,3 +191,69 @@ def http(
     target = asking.dialled(asking.renamed(target, url), resolve)
     plan = asking.plan("http", (target,), asking.here(source, interface), timeout)
     return asking.carry_out(plan, chosen(format_, json=json), out, quiet=quiet)
+
+
+def stream(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Server; /v1/chat/completions is added where needed.")],
+    *,
+    model: Annotated[str | None, typer.Option("--model", help="Model; the first that the server lists.")] = None,
+    prompt_tokens: Annotated[
+        int | None, typer.Option("--prompt-tokens", min=1, max=1_000_000, help="Length of the prompt, about.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, max=100_000, help="Tokens to ask for.")
+    ] = None,
+    requests: Annotated[int | None, typer.Option("-n", min=1, max=100_000, help="Requests, the first cold.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option("--api-key-env", metavar="VAR", help="Variable that holds the key.")
+    ] = None,
+    resolve: Annotated[
+        str | None, typer.Option("--resolve", metavar="HOST:PORT:ADDR", help="Dial this address for the name.")
+    ] = None,
+    http2: Annotated[bool, typer.Option("--http2", help="Offer HTTP/2.")] = False,
+    header: Annotated[
+        list[str] | None, typer.Option("-H", "--header", metavar="NAME: VALUE", help="Secrets as 'Name: env:VAR'.")
+    ] = None,
+    cacert: Annotated[str | None, typer.Option("--cacert", help="Trust this CA file.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Measure in spite of a bad certificate.")] = False,
+    four: Family4 = False,
+    six: Family6 = False,
+    source: Source = None,
+    interface: Interface = None,
+    budget: BudgetOption = None,
+    format_: FormatOption = Format.text,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+    timeout: Timeout = DEADLINE,
+) -> int:
+    """Time streams of tokens: first byte, first token, time of a token; network and server apart.
+
+    Example: hopscope stream https://gpu1.example.net --model llama-3.1-70b --api-key-env GPU1_KEY
+    """
+    from hopscope.cli import asking
+
+    plain, from_variables = asking.headers(header or [])
+    shape = Target(
+        name="",
+        host="",
+        probes=("stream",),
+        family=family(four=four, six=six),
+        cold=1 if requests is not None else None,
+        hot=requests - 1 if requests is not None else None,
+        model=model,
+        prompt_tokens=prompt_tokens,
+        max_tokens=max_tokens,
+        api_key_env=api_key_env,
+        headers=plain,
+        headers_env=from_variables,
+        ca_file=cacert,
+        insecure=insecure,
+        http2=http2,
+        budget=asking.budget(budget),
+        budget_name=budget,
+    )
+    target = asking.named(shape, url if "://" in url else f"https://{url}")
+    target = asking.dialled(asking.renamed(target, url), resolve)
+    plan = asking.plan("stream", (target,), asking.here(source, interface), timeout)
+    return asking.carry_out(plan, chosen(format_, json=json), out, quiet=quiet)

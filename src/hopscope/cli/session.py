@@ -10,7 +10,7 @@ from msgspec import Struct
 from hopscope import __version__
 from hopscope.analysis import judge
 from hopscope.model.plan import Plan
-from hopscope.model.record import Begin, Done, Exchange, Probe, Record
+from hopscope.model.record import Begin, Done, Exchange, Probe, Record, Streamed
 from hopscope.model.report import Report
 from hopscope.run import Write, run
 
@@ -61,7 +61,7 @@ class Progress:
                 self._running.pop(record.task, None)
             case Probe():
                 self._probes += 1
-            case Exchange():
+            case Exchange() | Streamed():
                 self._requests += 1
             case _:
                 return

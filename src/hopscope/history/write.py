@@ -14,7 +14,7 @@ from hopscope.analysis.alarm import Alarm
 from hopscope.history.entries import Entry, Happened
 from hopscope.history.schema import ALARM, EVENT, RESULT, RUN
 from hopscope.history.transactions import writing
-from hopscope.model.report import Delay, HttpResult, Loss, PingResult, Request, Result, TraceResult
+from hopscope.model.report import Delay, HttpResult, Loss, PingResult, Request, Result, StreamResult, TraceResult
 
 Row = dict[str, str | int | float | None]
 
@@ -76,6 +76,11 @@ def _result(run: str, number: int, result: Result) -> Row:
         case TraceResult():
             end = result.end_to_end
             return row | _counts(end.loss) | _delays(end.delay) | {"path_hash": result.path.hash}
+        case StreamResult():
+            failed = sum(request.error is not None for request in result.requests)
+            times = {"server_p50_ms": result.summary.server.p50_ms, "ttfb_p50_ms": result.summary.ttft.p50_ms}
+            counts = {"sent": len(result.requests), "lost": failed}
+            return row | counts | times
         case HttpResult():
             failed = sum(request.error is not None for request in result.requests)
             times = {"server_p50_ms": result.summary.server.p50_ms, "ttfb_p50_ms": _ttfb(result.requests)}

@@ -231,7 +231,7 @@ class StreamTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     http2: bool = False
 
 
-Task = ResolveTask | PingTask | TraceTask | HttpTask
+Task = ResolveTask | PingTask | TraceTask | HttpTask | StreamTask
 
 
 class Plan(Struct, frozen=True, kw_only=True):

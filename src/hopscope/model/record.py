@@ -251,7 +251,7 @@ class Streamed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     retry_after_ns: int | None = None
 
 
-Record = Run | Planned | Begin | Resolved | Probe | Extra | Drop | Exchange | Failure | Done | Named | End
+Record = Run | Planned | Begin | Resolved | Probe | Extra | Drop | Exchange | Streamed | Failure | Done | Named | End
 
 __all__ = [
     "TAPE_NUMBER",
@@ -276,4 +276,5 @@ __all__ = [
     "Resolved",
     "Run",
     "SelfCheck",
+    "Streamed",
 ]

@@ -392,7 +392,7 @@ class StreamResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="str
     why: str | None = None
 
 
-Result = PingResult | TraceResult | HttpResult
+Result = PingResult | TraceResult | HttpResult | StreamResult
 
 
 class SegmentEnd(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ A book is a view of records; whoever holds one must not change it.
 from msgspec import Struct
 
 from hopscope.model.plan import Plan, Task
-from hopscope.model.record import Done, Drop, End, Exchange, Extra, Failure, Named, Probe, Resolved, Run
+from hopscope.model.record import Done, Drop, End, Exchange, Extra, Failure, Named, Probe, Resolved, Run, Streamed
 
 
 class Sample(Struct, kw_only=True):
@@ -19,6 +19,7 @@ class Sample(Struct, kw_only=True):
     extras: list[Extra] = []
     drops: list[Drop] = []
     exchanges: list[Exchange] = []
+    streams: list[Streamed] = []
     resolved: Resolved | None = None
     failures: list[Failure] = []
     done: Done | None = None

@@ -47,7 +47,7 @@ class HttpPorts:
     read_file: Callable[[str], bytes]
 
 
-class _UnreadyError(Exception):
+class UnreadyError(Exception):
     """The request cannot be put together: becomes a Failure."""
 
     def __init__(self, kind: Literal["rights", "usage"], why: str, advice: str) -> None:
@@ -64,9 +64,9 @@ async def run(task_id: int, task: HttpTask, ports: HttpPorts) -> AsyncGenerator[
     from hopscope.net.http import Session
 
     try:
-        call = _prepare(task, ports)
-        context = _context(call, task.ca_file)
-    except _UnreadyError as error:
+        call = prepare(task, ports)
+        context = tls_context(call, task.ca_file)
+    except UnreadyError as error:
         yield Failure(
             kind=error.kind,
             why=str(error),
@@ -84,7 +84,7 @@ async def run(task_id: int, task: HttpTask, ports: HttpPorts) -> AsyncGenerator[
         for seq in range(task.cold + task.hot):
             if seq < task.cold:
                 session.close()
-            await _until(due, ports.clock)
+            await until(due, ports.clock)
             dns_ns = task.dns_ns if seq == 0 else None
             exchange = await _one(session, call, task=task_id, seq=seq, scheduled=due, dns_ns=dns_ns)
             yield exchange
@@ -107,14 +107,15 @@ async def _one(
     return exchange
 
 
-async def _until(due: int, clock: Clock) -> None:
+async def until(due: int, clock: Clock) -> None:
+    """Wait until an instant."""
     wait = due - clock.now()
     if wait > 0:
         await asyncio.sleep(wait / SECOND)
 
 
-def _prepare(task: HttpTask, ports: HttpPorts) -> "Call":
-    """The request as it will be sent. Raises _UnreadyError."""
+def prepare(task: HttpTask, ports: HttpPorts) -> "Call":
+    """The request as it will be sent. Raises UnreadyError."""
     from hopscope.net.http import Call
     from hopscope.net.tls import Trust
 
@@ -139,28 +140,28 @@ def _prepare(task: HttpTask, ports: HttpPorts) -> "Call":
     )
 
 
-def _context(call: "Call", ca_file: str | None) -> ssl.SSLContext | None:
-    """What HTTPS trusts, `None` for plain HTTP. Raises _UnreadyError."""
+def tls_context(call: "Call", ca_file: str | None) -> ssl.SSLContext | None:
+    """What HTTPS trusts, `None` for plain HTTP. Raises UnreadyError."""
     if call.scheme != "https":
         return None
     try:
         return call.trust.context()
     except ssl.SSLError as error:
-        raise _UnreadyError(
+        raise UnreadyError(
             "usage", f"{ca_file} holds no certificate in PEM form", "Name the authority's file."
         ) from error
 
 
 def _parts(text: str) -> tuple[str, str, str, str]:
-    """Scheme, host, authority and target of a URL, in ASCII (RFC 3986 §3, RFC 9110 §4.2). Raises _UnreadyError."""
+    """Scheme, host, authority and target of a URL, in ASCII (RFC 3986 §3, RFC 9110 §4.2). Raises UnreadyError."""
     try:
         url = urlsplit(text)
         host = (url.hostname or "").encode("idna" if not text.isascii() else "ascii").decode("ascii")
         port = url.port
     except ValueError as error:
-        raise _UnreadyError("usage", f"{text!r} is no URL: {error}", "Check host and port.") from error
+        raise UnreadyError("usage", f"{text!r} is no URL: {error}", "Check host and port.") from error
     if url.scheme not in DEFAULT_PORTS or not host:
-        raise _UnreadyError("usage", f"{text!r} is no URL of a web server", "Write http:// or https:// and a host.")
+        raise UnreadyError("usage", f"{text!r} is no URL of a web server", "Write http:// or https:// and a host.")
     authority = f"[{host}]" if ":" in host else host
     if port not in (None, DEFAULT_PORTS[url.scheme]):
         authority += f":{port}"
@@ -172,7 +173,7 @@ def _file(path: str, ports: HttpPorts) -> bytes:
     try:
         return ports.read_file(path)
     except OSError as error:
-        raise _UnreadyError(
+        raise UnreadyError(
             "rights", f"cannot read {path}: {error.strerror}", "Name a file that is readable."
         ) from error
 
@@ -180,7 +181,7 @@ def _file(path: str, ports: HttpPorts) -> bytes:
 def _headers(
     task: HttpTask, authority: str, environ: Mapping[str, str]
 ) -> tuple[tuple[tuple[bytes, bytes], ...], tuple[str, ...]]:
-    """Header fields, and the secret values among them. Later ones replace earlier ones. Raises _UnreadyError."""
+    """Header fields, and the secret values among them. Later ones replace earlier ones. Raises UnreadyError."""
     fields = {
         "host": ("Host", authority),
         "user-agent": ("User-Agent", f"hopscope/{__version__}"),
@@ -210,15 +211,13 @@ def _headers(
 def _variable(environ: Mapping[str, str], name: str) -> str:
     value = environ.get(name, "").strip()
     if not value:
-        raise _UnreadyError("rights", f"the environment variable {name} is not set", f"Set {name} and run again.")
+        raise UnreadyError("rights", f"the environment variable {name} is not set", f"Set {name} and run again.")
     return value
 
 
 def _check_field(name: str, value: str) -> None:
     """RFC 9110 §5.1 and §5.5. The value is not told: it may be a secret."""
     if not FIELD_NAME.fullmatch(name) or UNPRINTABLE.search(value):
-        raise _UnreadyError(
-            "usage", f"header field {name!r} has characters HTTP does not allow", "Check it for breaks."
-        )
+        raise UnreadyError("usage", f"header field {name!r} has characters HTTP does not allow", "Check it for breaks.")
     if name.lower() in FRAMING:
-        raise _UnreadyError("usage", f"header field {name} is HTTP's own", "Leave it out.")
+        raise UnreadyError("usage", f"header field {name} is HTTP's own", "Leave it out.")

@@ -17,7 +17,7 @@ from hopscope.model.delta import Moment
 from hopscope.model.plan import MS, HttpTask, StreamTask
 from hopscope.model.record import Exchange, Failure, Streamed
 from hopscope.net.ports import Clock
-from hopscope.probes.http import FAILURES_IN_A_ROW, PAUSE_NS, HttpPorts, _context, _prepare, _UnreadyError, _until
+from hopscope.probes.http import FAILURES_IN_A_ROW, PAUSE_NS, HttpPorts, UnreadyError, prepare, tls_context, until
 from hopscope.wire import chat
 from hopscope.wire.events import Comment, EventStream
 
@@ -141,10 +141,10 @@ async def run(task_id: int, task: StreamTask, ports: HttpPorts) -> AsyncGenerato
     from hopscope.net.http import Session
 
     try:
-        call = _prepare(_http(task, chat.endpoint(task.url), "POST"), ports)
-        listing = _prepare(_http(task, chat.listing(task.url), "GET"), ports)
-        context = _context(call, task.ca_file)
-    except _UnreadyError as error:
+        call = prepare(_http(task, chat.endpoint(task.url), "POST"), ports)
+        listing = prepare(_http(task, chat.listing(task.url), "GET"), ports)
+        context = tls_context(call, task.ca_file)
+    except UnreadyError as error:
         yield Failure(
             kind=error.kind, why=str(error), advice=error.advice, target=task.target, vantage=task.vantage, task=task_id
         )
@@ -160,7 +160,7 @@ async def run(task_id: int, task: StreamTask, ports: HttpPorts) -> AsyncGenerato
         for seq in range(task.cold + task.hot):
             if seq < task.cold:
                 session.close()
-            await _until(due, ports.clock)
+            await until(due, ports.clock)
             streamed = await _one(session, call, model, task, seq=seq, task_id=task_id, due=due, clock=ports.clock)
             yield streamed
             failures = failures + 1 if streamed.exchange.error else 0

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from hopscope.model.plan import Budget, Target
-from hopscope.model.report import HttpResult, PingResult, Report, Result, TraceResult
+from hopscope.model.report import HttpResult, PingResult, Report, Result, StreamResult, TraceResult
 from hopscope.render.terms import STATUSES
 from hopscope.render.words import clean
 
@@ -97,6 +97,11 @@ def _numbers(result: Result, warn: Budget, critical: Budget) -> _Numbers:
         case TraceResult():
             yield "trace loss", _percent(result.end_to_end.loss.ratio), "%", (None, None), "100"
             yield "hops", float(len(result.hops)) if result.reached else None, "", (None, None), ""
+        case StreamResult():
+            limits = (warn.ttft_p95_ms, critical.ttft_p95_ms)
+            yield "ttft p50", result.summary.ttft.p50_ms, "ms", (warn.ttft_p50_ms, critical.ttft_p50_ms), ""
+            yield "ttft p95", result.summary.ttft.p95_ms, "ms", limits, ""
+            yield "tpot p50", result.summary.tpot.p50_ms, "ms", (None, None), ""
         case HttpResult():
             summary = result.summary
             limits = (warn.server_p95_ms, critical.server_p95_ms)

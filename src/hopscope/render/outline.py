@@ -18,6 +18,7 @@ from hopscope.model.report import (
     Report,
     Request,
     Result,
+    StreamResult,
     TlsReport,
     TraceResult,
 )
@@ -47,6 +48,7 @@ def outline(report: Report) -> Document:
             *_targets(report),
             *_traces(report),
             *_requests(report),
+            *_streams(report),
             *_not_measured(report),
             *_places(report),
             *_reading(report),
@@ -166,7 +168,18 @@ def _requests(report: Report) -> Iterator[Block]:
                 yield Items(remarks, "quiet")
 
 
-def _answers(http: HttpResult) -> Iterator[str]:
+def _streams(report: Report) -> Iterator[Block]:
+    for stream in report.results:
+        if isinstance(stream, StreamResult):
+            yield Heading(f"Streams of {_about(stream)}")
+            yield Paragraph(" ".join(_answers(stream)), "plain" if stream.outcome == "ok" else "warning")
+            if stream.why:
+                yield Paragraph(sentence(stream.why), "warning")
+            if table := tables.tokens(stream):
+                yield table
+
+
+def _answers(http: HttpResult | StreamResult) -> Iterator[str]:
     """Which address was asked, and what came back."""
     yield f"{clean(http.url)}:"
     statuses = Counter(request.status for request in http.requests if request.status is not None)
@@ -254,7 +267,7 @@ def _places(report: Report) -> Iterator[Block]:
 # ---- how to read it -------------------------------------------------------------------------------------------------
 
 
-SHORT = frozenset({"ping", "trace", "http"})
+SHORT = frozenset({"ping", "trace", "http", "stream"})
 """Commands for people who know what they asked: no legend."""
 
 

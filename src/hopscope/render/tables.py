@@ -19,6 +19,8 @@ from hopscope.model.report import (
     Request,
     Responder,
     Result,
+    StreamRequest,
+    StreamResult,
     TraceResult,
 )
 from hopscope.render import terms, words
@@ -87,6 +89,31 @@ def phases(http: HttpResult) -> Table | None:
     )  # fmt: skip
     rows = tuple(_request_row(name, request) for name, request in _telling(http.requests))
     return _trimmed(f"Parts of a request to {clean(http.target)} (milliseconds)", columns, rows, kept=1)
+
+
+def tokens(stream: StreamResult) -> Table | None:
+    """Times of each streamed answer, cold first."""
+    columns = (
+        Column("request"), Column("first byte", number=True), Column("first token", number=True),
+        Column("server to first token", number=True), Column("a token", number=True), Column("tokens", number=True),
+        Column("tokens/s", number=True), Column("last token", number=True),
+    )  # fmt: skip
+    rows = tuple(_token_row(number, request) for number, request in enumerate(stream.requests, start=1))
+    return _trimmed(f"Streams of {clean(stream.target)} (milliseconds)", columns, rows, kept=1)
+
+
+def _token_row(number: int, request: StreamRequest) -> tuple[Cell, ...]:
+    server = None if request.ttft_server is None else request.ttft_server.estimate_ms
+    return (
+        Cell(f"{number} {'cold' if request.cold else 'hot'}"),
+        Cell(cell_ms(request.ttfb_ms)),
+        Cell(cell_ms(request.ttft_ms)),
+        Cell(cell_ms(server)),
+        Cell(cell_ms(request.tpot_ms)),
+        Cell(DASH if request.tokens_out is None else str(request.tokens_out)),
+        Cell(cell_ms(request.decode_tps)),
+        Cell(cell_ms(request.e2e_ms)),
+    )
 
 
 def vantages(report: Report) -> Table | None:

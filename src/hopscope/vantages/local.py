@@ -8,8 +8,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hopscope.errors import UsageError
-from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, Task, TraceTask, Vantage
-from hopscope.model.record import Done, Exchange, Record
+from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, StreamTask, Task, TraceTask, Vantage
+from hopscope.model.record import Done, Exchange, Record, Streamed
 from hopscope.net.clock import SystemClock
 from hopscope.net.ports import Channel, Clock
 from hopscope.net.prober import Prober
@@ -64,6 +64,8 @@ class LocalPlace:
                 records = trace.run(task_id, task, self)
             case HttpTask():
                 records = self._requests(task_id, task)
+            case StreamTask():
+                records = self._streams(task_id, task)
             case _:
                 assert_never(task)
         async with aclosing(records):
@@ -88,6 +90,20 @@ class LocalPlace:
                     exchanges.append(record)
                 yield record
         yield Done(task=task_id, at=self.clock.now(), check=split.self_check(exchanges))
+
+    async def _streams(self, task_id: int, task: StreamTask) -> AsyncGenerator[Record, None]:
+        """Streamed completions, and how well we timed them."""
+        from hopscope.analysis import stream as analysis
+        from hopscope.probes import http, stream
+
+        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=_read_file)
+        streams: list[Streamed] = []
+        async with aclosing(stream.run(task_id, task, ports)) as records:
+            async for record in records:
+                if isinstance(record, Streamed):
+                    streams.append(record)
+                yield record
+        yield Done(task=task_id, at=self.clock.now(), check=analysis.self_check(streams))
 
     async def close(self) -> None:
         """End the probe thread, close the channels."""

@@ -37,7 +37,7 @@ def dns_failed(case: Case) -> Iterator[Finding]:
 
 def unreachable(case: Case) -> Iterator[Finding]:
     """Nothing from the target by any protocol tried."""
-    tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.requests)
+    tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.exchanged)
     if case.address is None or not tried or case.answering or _any_refused(case):
         return
     said = _who_said(case)
@@ -74,7 +74,7 @@ def _threshold_ns(view: SeriesView) -> int | None:
 
 def _any_refused(case: Case) -> bool:
     return any(reach.refusing(view) for view in case.series) or any(
-        exchange.error == "refused" for view in case.requests for exchange in view.exchanges
+        exchange.error == "refused" for view in case.exchanged for exchange in view.exchanges
     )
 
 
@@ -86,7 +86,7 @@ def _protocols(case: Case) -> str:
     """What was tried, in words."""
     tried = [view.who for view in case.series if view.counted]
     words = [f"{who.protocol} port {who.port}" if who.port else "ping" for who in tried]
-    words += ["HTTP" for view in case.requests if view.exchanges]
+    words += ["HTTP" for view in case.exchanged if view.exchanges]
     return ", ".join(dict.fromkeys(words))
 
 
@@ -130,7 +130,7 @@ def _last_segment(case: Case) -> Segment | None:
 def refused(case: Case) -> Iterator[Finding]:
     """A port answers with a reset: the host is up, nothing listens there."""
     ports = [view.who.port for view in case.of("tcp") if reach.refusing(view)]
-    ports += [view.who.port for view in case.requests if reach.of_requests(view) == "refused"]
+    ports += [view.who.port for view in case.exchanged if reach.of_requests(view) == "refused"]
     for port in dict.fromkeys(ports):
         yield finding(
             case,
@@ -193,7 +193,7 @@ def _icmp_silent(case: Case, view: SeriesView) -> Finding:
 
 def tls_failed(case: Case) -> Iterator[Finding]:
     """The handshake fails."""
-    for view in case.requests:
+    for view in case.exchanged:
         failed = [exchange for exchange in view.exchanges if exchange.error == "tls"]
         if failed:
             detail = failed[-1].detail or "the handshake failed"
@@ -211,11 +211,12 @@ def tls_failed(case: Case) -> Iterator[Finding]:
 
 def http_error(case: Case) -> Iterator[Finding]:
     """Answers that are errors, and requests that got none although the port is open."""
-    for view in case.requests:
+    for view in case.exchanged:
         wrong = [exchange for exchange in view.exchanges if _wrong_status(case, exchange)]
         if wrong:
             yield _status_finding(case, view, wrong)
-        silent = [exchange for exchange in view.exchanges if exchange.error in (UNSERVED if case.served else CUT)]
+        kinds = UNSERVED if case.served else CUT
+        silent = [one for one in view.exchanges if one.error in kinds and not _wrong_status(case, one)]
         if silent and case.answering:
             detail = silent[-1].detail or "no answer"
             delivered = all(exchange.sent_last is not None for exchange in silent)

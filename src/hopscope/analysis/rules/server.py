@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from hopscope.analysis import reach
+from hopscope.analysis import stream as streaming
 from hopscope.analysis.budget import Held, answered, held, server_ms, ttfb_ms
 from hopscope.analysis.case import Case
 from hopscope.analysis.path import LEAST_PROBES, count
@@ -53,6 +54,28 @@ def server_slow(case: Case) -> Iterator[Finding]:
         },
         owner=SERVER,
     )
+
+
+def first_token_slow(case: Case) -> Iterator[Finding]:
+    """The server's time to its first token, by the same limits (method 5.10): many send the head at once."""
+    for view in case.streams:
+        seen = streaming.summary(view.streams, case.least_rtt(view.who.port))
+        estimate, rtt = seen.ttft_server.p50_ms, seen.network.min_ms
+        limits = [one for one in (case.target.budget.ttft_p95_ms, case.target.budget.ttft_p50_ms) if one is not None]
+        limit = max(limits) if limits else max(SLOW_MS, SLOW_RTTS * (rtt or 0.0))
+        if estimate is not None and estimate > limit:
+            yield finding(
+                case,
+                "server-slow",
+                "warning",
+                why=f"{case.address} needs {ms(estimate)} beyond the TCP endpoint to its first token (more than "
+                f"{ms(limit)}); the network's round trip is {ms(rtt)}",
+                next_step="look at the server: queue, prompt length, model load, GPU; no route change will help",
+                changes_mind="a first token that comes fast on the same path",
+                evidence={"ttft_server_ms": estimate, "ttft_ms": seen.ttft.p50_ms, "rtt_ms": rtt, "limit_ms": limit},
+                owner=SERVER,
+                where="first-token",
+            )
 
 
 def _typical(requests: list[Request]) -> tuple[float | None, float | None, float | None]:
@@ -128,7 +151,7 @@ def client_limited(case: Case) -> Iterator[Finding]:
     """Our own clock, CPU or socket spoiled a result: nobody is blamed on it (method 1.6)."""
     samples = [*(sample for view in case.series for sample in view.samples)]
     samples += [sample for path in case.paths for sample in path.view.samples]
-    samples += [sample for view in case.requests for sample in view.samples]
+    samples += [sample for view in case.exchanged for sample in view.samples]
     spoiled = [sample for sample in samples if sample.done is not None and sample.done.check.limited]
     if spoiled:
         yield finding(
