@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hopscope.errors import UsageError
-from hopscope.model.plan import MS, SECOND, Family, PingTask, Protocol, ResolveTask, Task, Vantage
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Family, PingTask, Protocol, ResolveTask, Task, Vantage
 from hopscope.model.record import Done, Probe, Record, Resolved
 from hopscope.net.ports import NoRightsError
 from hopscope.vantages import VANTAGES

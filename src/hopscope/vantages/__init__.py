@@ -34,4 +34,17 @@ def _local(vantage: Vantage, environ: Mapping[str, str]) -> Place:
 Openers = Mapping[VantageKind, Callable[[Vantage, Mapping[str, str]], Place]]
 """What makes a place of a vantage, by its kind; may raise HopscopeError."""
 
-VANTAGES: Final[Openers] = {"local": _local}
+
+def _exec(vantage: Vantage, environ: Mapping[str, str]) -> Place:
+    from hopscope.vantages.exec import open_exec
+
+    return open_exec(vantage, environ)
+
+
+def _ssh(vantage: Vantage, environ: Mapping[str, str]) -> Place:
+    from hopscope.vantages.ssh import open_ssh
+
+    return open_ssh(vantage, environ)
+
+
+VANTAGES: Final[Openers] = {"local": _local, "exec": _exec, "ssh": _ssh}

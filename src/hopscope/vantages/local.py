@@ -82,7 +82,7 @@ class LocalPlace:
         from hopscope.analysis import split
         from hopscope.probes import http
 
-        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=_read_file)
+        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=self.read_file)
         exchanges: list[Exchange] = []
         async with aclosing(http.run(task_id, task, ports)) as records:
             async for record in records:
@@ -96,7 +96,7 @@ class LocalPlace:
         from hopscope.analysis import stream as analysis
         from hopscope.probes import http, stream
 
-        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=_read_file)
+        ports = http.HttpPorts(clock=self.clock, environ=self.environ, read_file=self.read_file)
         streams: list[Streamed] = []
         async with aclosing(stream.run(task_id, task, ports)) as records:
             async for record in records:
@@ -104,6 +104,10 @@ class LocalPlace:
                     streams.append(record)
                 yield record
         yield Done(task=task_id, at=self.clock.now(), check=analysis.self_check(streams))
+
+    def read_file(self, path: str) -> bytes:
+        """A file that a task names. Raises OSError."""
+        return Path(path).read_bytes()
 
     async def close(self) -> None:
         """End the probe thread, close the channels."""
@@ -121,7 +125,3 @@ def check(vantage: Vantage) -> None:
     if vantage.interface is not None and vantage.interface not in known:
         message = f'"{vantage.interface}" is not an interface of this host'
         raise UsageError(message, f"there are {', '.join(known)}")
-
-
-def _read_file(path: str) -> bytes:
-    return Path(path).read_bytes()
