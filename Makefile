@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 # what must be there, a command or a file : its Debian package
 NEEDS := ip:iproute2 nft:nftables openssl:openssl /etc/ssl/certs/ca-certificates.crt:ca-certificates
 BENCH_NEEDS := fping:fping ping:iputils-ping tcpdump:tcpdump
-TEST_NEEDS := chromium:chromium curl:curl fping:fping ping:iputils-ping
+TEST_NEEDS := chromium:chromium curl:curl fping:fping ping:iputils-ping /usr/sbin/sshd:openssh-server
 
 # Prints the first Python that is new enough and can make a virtual environment. A pyenv shim may exist and not run.
 find_python = for python in python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do \

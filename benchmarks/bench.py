@@ -25,7 +25,8 @@ from hopscope import tape
 from hopscope.analysis.delay import quantile
 from hopscope.lab.box import Lab
 from hopscope.lab.topology import Client, Host, Impairment, Link, Router, Topology
-from hopscope.model.plan import MS, PingTask, Plan, Target, Vantage
+from hopscope.model.limits import MS
+from hopscope.model.plan import PingTask, Plan, Target, Vantage
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Planned, Probe, Run
 
 HERE = Path(__file__).parent

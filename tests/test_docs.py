@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"<!-- help: ?(\w*) -->\n```\n(.*?)```\n<!-- end -->", re.DOTALL)
-COMMANDS = ("", "run", "ping", "trace", "http", "report", "demo")
+COMMANDS = ("", "run", "ping", "trace", "http", "stream", "check", "report", "demo")
 
 
 def help_of(command: str) -> str:

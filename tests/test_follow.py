@@ -8,22 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from analysis.notation import ADDRESS, PING, TRACE, book, losing, opened, ping, plan, target, times, trace
-from hopscope.follow import COLD, HOT, follow, series
-from hopscope.model.plan import (
-    MS,
-    SECOND,
-    Budget,
-    HttpTask,
-    PingTask,
-    Plan,
-    ResolveTask,
-    Target,
-    Task,
-    TraceTask,
-    Vantage,
-)
+from hopscope.follow import follow
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Budget, HttpTask, PingTask, Plan, ResolveTask, Target, Task, TraceTask, Vantage
 from hopscope.model.record import Begin, Done, Exchange, Failure, Record, Resolved
 from hopscope.tape import gather
+from hopscope.targets.tasks import COLD, HOT, series
 
 RESOLVE = ResolveTask(target="it", vantage="here", reason="asked", host=ADDRESS)
 RESOLVED: list[Record] = [

@@ -18,7 +18,8 @@ import pytest
 from hopscope import tape
 from hopscope.cli.app import main_inner
 from hopscope.errors import CannotMeasureError, UsageError
-from hopscope.model.plan import MS, SECOND, PingTask, Plan, ResolveTask, Target, Task, Vantage
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import PingTask, Plan, ResolveTask, Target, Task, Vantage
 from hopscope.model.record import Begin, Done, End, Failure, Planned, Probe, Record, Resolved, Run
 from hopscope.model.sample import Book
 from hopscope.net.ports import NoRightsError

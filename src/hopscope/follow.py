@@ -6,20 +6,14 @@ Each row is a rule of one kind of need. A row never asks for what has begun alre
 
 from collections.abc import Callable, Iterator
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 from hopscope.analysis import reach
 from hopscope.analysis.budget import held_series
 from hopscope.analysis.case import Case, PathCase, cases
 from hopscope.analysis.path import Count, count, distance, doubtful, shows_loss
 from hopscope.analysis.views import PathView, SeriesView, lookups
+from hopscope.model.limits import SECOND
 from hopscope.model.plan import (
-    ICMP_FLOWS,
-    MS,
-    SECOND,
-    STREAM_MAX_TOKENS,
-    STREAM_PROMPT_TOKENS,
-    Family,
     HttpTask,
     PingTask,
     Plan,
@@ -33,35 +27,26 @@ from hopscope.model.plan import (
 )
 from hopscope.model.record import Resolved
 from hopscope.model.sample import Book
+from hopscope.targets import tasks
 
-RUN_COUNT = 50
-RUN_INTERVAL_NS = 200 * MS
-RUN_ROUNDS = 20
-ROUND_INTERVAL_NS = 500 * MS
-ROUTER_SPACING_NS = 200 * MS
-"""Method 3.1: by default no router is asked more than 5/s in all; traces of a vantage share its first hops."""
 MOST = 300
 LOOKS = (20, 50, 100, 200, 300)
 CONFIRM_PROBES = 30
 CONFIRM_FASTEST_NS = SECOND // 2
 CONFIRM_UNKNOWN_NS = SECOND
 FALLBACK_PORTS = (443, 80)
-COLD, HOT = 3, 10
-HTTP_TIMEOUT_NS = 15 * SECOND
-STREAM_COLD, STREAM_HOT = 1, 5
-STREAM_TIMEOUT_NS = 60 * SECOND
 
 
 def follow(plan: Plan, book: Book) -> tuple[Task, ...]:
     """Tasks that the records so far make worth doing, in the order they should start."""
-    tasks: list[Task] = list(_unresolved(plan, book))
+    wanted: list[Task] = list(_unresolved(plan, book))
     begun = {_key(sample.task) for sample in book.samples.values()}
     addressed = [task for task in _addressed(plan, book) if _key(task) not in begun]
-    tasks += addressed
+    wanted += addressed
     for case in cases(book):
         for row in ROWS:
-            tasks += [task for task in row(plan, book, case) if _key(task) not in begun]
-    return tuple(tasks)
+            wanted += [task for task in row(plan, book, case) if _key(task) not in begun]
+    return tuple(wanted)
 
 
 def _key(task: Task) -> tuple[object, ...]:
@@ -111,13 +96,13 @@ def _asked(plan: Plan, target: Target, vantage: Vantage, address: str, resolved:
     """Series, path and requests of one address."""
     if "ping" in target.probes:
         for protocol, port in _protocols(target):
-            yield series(target, vantage.name, address, protocol, port, reason="asked")
+            yield tasks.series(target, vantage.name, address, protocol, port, reason="asked")
     if "trace" in target.probes:
-        yield _trace(plan, target, vantage.name, address)
+        yield tasks.trace(plan, target, vantage.name, address)
     if "http" in target.probes and target.url is not None:
-        yield _http(target, vantage.name, address, resolved)
+        yield tasks.http(plan, target, vantage.name, address, resolved)
     if "stream" in target.probes and target.url is not None:
-        yield _stream(target, vantage.name, address, resolved, seed=resolved.at)
+        yield tasks.stream(plan, target, vantage.name, address, resolved, seed=resolved.at)
 
 
 def _protocols(target: Target) -> Iterator[tuple[Protocol, int | None]]:
@@ -132,121 +117,6 @@ def _protocols(target: Target) -> Iterator[tuple[Protocol, int | None]]:
         yield "tcp", target.port
 
 
-def family_of(address: str) -> Family:
-    """4 or 6."""
-    return 6 if ":" in address else 4
-
-
-def series(
-    target: Target,
-    vantage: str,
-    address: str,
-    protocol: Protocol,
-    port: int | None,
-    *,
-    reason: str,
-    first_seq: int = 0,
-    count: int | None = None,
-) -> PingTask:
-    """A series as the target wants it; a continuation has no warm-up of its own."""
-    flows = target.flows or (ICMP_FLOWS if protocol == "icmp" else 1)
-    wanted = count or target.count or RUN_COUNT
-    return PingTask(
-        target=target.name,
-        vantage=vantage,
-        reason=reason,
-        address=address,
-        family=family_of(address),
-        protocol=protocol,
-        port=port,
-        count=wanted,
-        interval_ns=target.interval_ns or RUN_INTERVAL_NS,
-        threshold_ns=target.threshold_ns,
-        first_seq=first_seq,
-        warmup=target.warmup and first_seq == 0 and wanted > 1,
-        size=target.size,
-        dscp=target.dscp,
-        ttl=target.ttl,
-        flows=flows,
-    )
-
-
-def _trace(plan: Plan, target: Target, vantage: str, address: str) -> TraceTask:
-    """A trace as the target wants it."""
-    tracing = sum("trace" in one.probes for one in plan.targets)
-    return TraceTask(
-        target=target.name,
-        vantage=vantage,
-        reason="asked",
-        address=address,
-        family=family_of(address),
-        protocol=target.trace_protocol or "icmp",
-        port=None,
-        rounds=target.rounds or RUN_ROUNDS,
-        interval_ns=target.round_interval_ns or max(ROUND_INTERVAL_NS, tracing * ROUTER_SPACING_NS),
-        threshold_ns=target.threshold_ns,
-        first_ttl=target.first_ttl,
-        max_ttl=target.max_ttl,
-        size=target.size,
-    )
-
-
-def _http(target: Target, vantage: str, address: str, resolved: Resolved) -> HttpTask:
-    """Requests as the target wants them."""
-    url = target.url or ""
-    if target.path is not None:
-        url = urlunsplit(urlsplit(url)._replace(path=target.path, query=""))
-    return HttpTask(
-        target=target.name,
-        vantage=vantage,
-        reason="asked",
-        address=address,
-        family=family_of(address),
-        port=target.port or (443 if url.startswith("https:") else 80),
-        url=url,
-        cold=COLD if target.cold is None else target.cold,
-        hot=HOT if target.hot is None else target.hot,
-        timeout_ns=HTTP_TIMEOUT_NS,
-        dns_ns=resolved.took_ns,
-        method=target.method,
-        body_file=target.body_file,
-        headers=target.headers,
-        headers_env=target.headers_env,
-        api_key_env=target.api_key_env,
-        ca_file=target.ca_file,
-        insecure=target.insecure,
-        http2=target.http2,
-    )
-
-
-def _stream(target: Target, vantage: str, address: str, resolved: Resolved, seed: int) -> StreamTask:
-    """Streamed completions as the target wants them."""
-    url = target.url or ""
-    return StreamTask(
-        target=target.name,
-        vantage=vantage,
-        reason="asked",
-        address=address,
-        family=family_of(address),
-        port=target.port or (443 if url.startswith("https:") else 80),
-        url=url,
-        cold=STREAM_COLD if target.cold is None else target.cold,
-        hot=STREAM_HOT if target.hot is None else target.hot,
-        timeout_ns=STREAM_TIMEOUT_NS,
-        seed=seed,
-        model=target.model,
-        prompt_tokens=target.prompt_tokens or STREAM_PROMPT_TOKENS,
-        max_tokens=target.max_tokens or STREAM_MAX_TOKENS,
-        dns_ns=resolved.took_ns,
-        headers=target.headers,
-        headers_env=target.headers_env,
-        api_key_env=target.api_key_env,
-        ca_file=target.ca_file,
-        insecure=target.insecure,
-        http2=target.http2,
-    )
-
-
 # What records make worth doing
 
 
@@ -258,7 +128,7 @@ def _icmp_silent(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
     if case.of("tcp") or not _icmp_over(book, case):
         return
     for port in FALLBACK_PORTS:
-        yield series(case.target, case.vantage, case.address, "tcp", port, reason="ICMP is not answered")
+        yield tasks.series(case.target, case.vantage, case.address, "tcp", port, reason="ICMP is not answered")
 
 
 def _icmp_over(book: Book, case: Case) -> bool:
@@ -288,7 +158,7 @@ def _more_probes(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
         if step:
             who = view.who
             first = 1 + max(one.probe.seq for one in view.counted)
-            yield series(
+            yield tasks.series(
                 case.target, case.vantage, case.address, who.protocol, who.port, reason="undecided", first_seq=first,
                 count=step,
             )  # fmt: skip
@@ -318,7 +188,7 @@ def _more_rounds(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
     for path in case.paths:
         step = _rounds_wanted(case, path)
         if step and _rested(path):
-            task = _trace(plan, case.target, case.vantage, case.address)
+            task = tasks.trace(plan, case.target, case.vantage, case.address)
             yield TraceTask(
                 target=task.target, vantage=task.vantage, reason="undecided", address=task.address,
                 family=task.family, protocol=task.protocol, rounds=step, interval_ns=task.interval_ns,

@@ -12,11 +12,13 @@ from contextlib import aclosing, suppress
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hopscope import __version__, tape
-from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
+from hopscope.errors import CannotMeasureError, HopscopeError, UsageError, VantageDownError
 from hopscope.follow import follow
-from hopscope.model.plan import SECOND, Plan, ResolveTask, Target, Task, Vantage
+from hopscope.model.limits import SECOND
+from hopscope.model.plan import Plan, ResolveTask, Target, Task, Vantage
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Failure, Planned, Record, Run
 from hopscope.model.sample import Book
 from hopscope.net.ports import NoRightsError
@@ -92,6 +94,7 @@ class _Session:
         self._gatherer = tape.Gatherer()
         self._places: dict[str, Place] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._down: set[str] = set()
         self._begun = 0
         self._anchor = time.time_ns() - time.monotonic_ns()
         self._stop = _Stop()
@@ -144,13 +147,18 @@ class _Session:
                 self._unusable(vantage, "skipped", why, 'measure from kind = "local"')
                 continue
             try:
-                self._places[vantage.name] = opener(vantage, self._environ)
+                self._places[vantage.name] = opener(self._limited(vantage), self._environ)
             except HopscopeError as error:
                 kind: FailureKind = "usage" if isinstance(error, UsageError) else "vantage"
                 self._unusable(vantage, kind, str(error), error.advice)
         for target in self._plan.targets:
             for what in left_out(target):
                 self._emit(Failure(kind="skipped", target=target.name, why=what, advice=NOT_YET))
+
+    def _limited(self, vantage: Vantage) -> Vantage:
+        """No vantage is to work longer than the run."""
+        longest = self._plan.deadline_ns
+        return replace(vantage, deadline_ns=min(vantage.deadline_ns or longest, longest))
 
     def _unusable(self, vantage: Vantage, kind: FailureKind, why: str, advice: str) -> None:
         self._emit(Failure(kind=kind, vantage=vantage.name, why=why, advice=advice))
@@ -165,7 +173,7 @@ class _Session:
                 return
             self._begun += 1
             self._emit(Begin(id=self._begun, at=self._now(), task=task))
-            place = self._places.get(task.vantage)
+            place = self._places.get(task.vantage) if task.vantage not in self._down else None
             if place is None:
                 self._emit(Done(task=self._begun, at=self._now(), complete=False))
                 continue
@@ -223,6 +231,8 @@ class _Session:
                 async for record in records:
                     done = done or isinstance(record, Done)
                     self._emit(record)
+        except VantageDownError as error:
+            self._lost(task.vantage, error)
         except NoRightsError as error:
             self._failed(task_id, task, "rights", str(error), error.advice)
         except HopscopeError as error:
@@ -232,6 +242,12 @@ class _Session:
         finally:
             if not done and self._broken is None:
                 self._emit(Done(task=task_id, at=self._now(), complete=False))
+
+    def _lost(self, vantage: str, error: VantageDownError) -> None:
+        """A vantage is down: said once, however many of its tasks that ends."""
+        if vantage not in self._down:
+            self._down.add(vantage)
+            self._emit(Failure(kind="vantage", vantage=vantage, why=str(error), advice=error.advice))
 
     def _failed(self, task_id: int, task: Task, kind: FailureKind, why: str, advice: str) -> None:
         self._emit(Failure(kind=kind, why=why, advice=advice, target=task.target, vantage=task.vantage, task=task_id))

@@ -7,7 +7,8 @@ lies between probes, so that the sequence number is the second of sending.
 from collections.abc import Iterable, Mapping
 
 from hopscope.analysis.views import Fated, PathView, SeriesView, paths, series
-from hopscope.model.plan import MS, SECOND, Budget, PingTask, Plan, Protocol, Target, TraceTask, Vantage
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Budget, PingTask, Plan, Protocol, Target, TraceTask, Vantage
 from hopscope.model.record import Begin, Done, Drop, Extra, Planned, Probe, Record, Run
 from hopscope.model.sample import Book
 from hopscope.tape import gather

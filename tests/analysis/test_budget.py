@@ -7,7 +7,8 @@ from analysis.notation import ADDRESS, book, ping, plan, target, times
 from hopscope.analysis.binomial import at_least, at_most
 from hopscope.analysis.budget import Held, held, hold
 from hopscope.analysis.case import Case, cases
-from hopscope.model.plan import MS, SECOND, Budget, HttpTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Budget, HttpTask
 from hopscope.model.record import Begin, Done, ErrorClass, Exchange, Probe, Record
 
 

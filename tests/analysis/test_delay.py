@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.notation import fates, times
 from hopscope.analysis.delay import carried, delay, deviation, ends, ipdv_mean, quantile
 from hopscope.analysis.results import delay_of
-from hopscope.model.plan import MS
+from hopscope.model.limits import MS
 from hopscope.model.report import Delay
 
 RTTS = st.lists(st.integers(1, 5_000_000_000), min_size=1, max_size=400)

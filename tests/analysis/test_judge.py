@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from analysis.notation import ADDRESS, book, losing, opened, ping, plan, target, times, trace
 from hopscope.analysis.judge import report
-from hopscope.model.plan import MS, SECOND, Budget, HttpTask, PingTask, Plan, ResolveTask, Site, TraceTask, Vantage
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Budget, HttpTask, PingTask, Plan, ResolveTask, Site, TraceTask, Vantage
 from hopscope.model.record import (
     Begin,
     Done,

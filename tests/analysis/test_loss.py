@@ -8,7 +8,7 @@ from analysis.notation import PING, book, fates, losing, ping, series_of, times
 from hopscope.analysis.binomial import wilson
 from hopscope.analysis.loss import autocorrelation, fate, is_lost, loss, runs
 from hopscope.analysis.results import loss_of, ping_result
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Begin, Done, Drop, Extra, Probe, Record
 from hopscope.model.report import Loss, SampleOutcome
 

@@ -24,7 +24,7 @@ from hopscope.analysis.path import (
     steps,
 )
 from hopscope.analysis.views import Fated, paths, series
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Begin, Done, Probe, Record
 from hopscope.model.report import TraceResult
 

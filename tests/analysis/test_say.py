@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hopscope.analysis.instants import iso, iso_or_none, milliseconds
 from hopscope.analysis.say import count, digits, hop, ms, ns, rate, ratio, share
-from hopscope.model.plan import SECOND
+from hopscope.model.limits import SECOND
 
 
 @pytest.mark.parametrize(

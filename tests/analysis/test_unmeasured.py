@@ -7,7 +7,8 @@ import pytest
 
 from hopscope import tape
 from hopscope.analysis import judge
-from hopscope.model.plan import MS, SECOND, HttpTask, PingTask, Plan, ResolveTask, Target, Vantage
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import HttpTask, PingTask, Plan, ResolveTask, Target, Vantage
 from hopscope.model.record import Begin, Done, Failure, Planned, Probe, Record, Resolved, Run
 
 ADDRESS = "192.0.2.7"

@@ -94,7 +94,7 @@ def test_nothing_measured_is_unknown(capfd: pytest.CaptureFixture[str], tmp_path
     done = here(capfd, "run", str(file), "--out", str(tmp_path / "out"), "--json")
     found = valid(done.out)
     assert (done.code, found["verdict"]["status"]) == (3, "unknown")
-    assert [(failure["kind"], failure["vantage"]) for failure in found["failures"]] == [("skipped", "away")]
+    assert [(failure["kind"], failure["vantage"]) for failure in found["failures"]] == [("vantage", "away")]
 
 
 @pytest.mark.parametrize("argv", [("ping",), ("trace",)])

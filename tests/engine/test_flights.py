@@ -4,7 +4,7 @@ import pytest
 
 from hopscope.engine.flights import REMEMBERED, Flights, key
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Extra, Probe, ReplyKind
 
 THRESHOLD = 2 * SECOND

@@ -4,7 +4,8 @@ import pytest
 
 from hopscope.engine.series import WARMUP_SEQ, Series
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND, PingTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import PingTask
 from hopscope.model.record import Extra, Probe
 
 START = 1_000 * SECOND

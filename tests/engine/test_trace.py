@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from hopscope.engine.trace import GAP_LIMIT, WARMUP_ROUND, Trace
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND, TraceTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import TraceTask
 from hopscope.model.record import Extra, Probe, ReplyKind
 
 START = 1_000 * SECOND

@@ -16,7 +16,8 @@ from hopscope.analysis import stream
 from hopscope.lab.box import Lab
 from hopscope.lab.orders import Truth
 from hopscope.lab.topology import Client, Host, Impairment, Inference, Link, Topology
-from hopscope.model.plan import MS, SECOND, StreamTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import StreamTask
 from hopscope.model.record import Streamed
 from hopscope.model.report import StreamRequest
 

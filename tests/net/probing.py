@@ -4,7 +4,8 @@ import select
 from collections.abc import Callable
 
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND, Family
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Family
 from hopscope.model.record import Record
 from hopscope.net.clock import SystemClock
 from hopscope.net.ports import Arrival, Channel, DropSeen, Flight, Job, Packet

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import pytest
 
 from hopscope.errors import UsageError
-from hopscope.model.plan import ICMP_FLOWS, SECOND, Family
+from hopscope.model.limits import MIN_PAYLOAD_BYTES, SECOND
+from hopscope.model.plan import ICMP_FLOWS, Family
 from hopscope.net.icmp import IcmpChannel
 from hopscope.net.ports import Arrival, DropSeen, NoRightsError, SendFailedError
 from hopscope.wire import icmp
@@ -119,7 +120,7 @@ def test_a_reply_has_both_kernel_stamps_and_says_who_and_how_far(family: Family)
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("size", [icmp.MIN_PAYLOAD_BYTES, 57, 65_000])
+@pytest.mark.parametrize("size", [MIN_PAYLOAD_BYTES, 57, 65_000])
 def test_any_size_comes_back(family: Family, size: int) -> None:
     with channel(family) as ours:
         ours.send(flight(ours, HOME[family], size=size))

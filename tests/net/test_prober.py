@@ -11,7 +11,8 @@ import pytest
 
 from hopscope.engine.series import Series
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND, PingTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import PingTask
 from hopscope.model.record import Drop, Extra, Probe, Record, SelfCheck
 from hopscope.net.icmp import IcmpChannel
 from hopscope.net.ports import Arrival, Channel, DropSeen, Flight, Job, NoRightsError, Packet, SendFailedError

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hopscope.model.plan import SECOND, Family
+from hopscope.model.limits import SECOND
+from hopscope.model.plan import Family
 from hopscope.net.ports import SendFailedError
 from hopscope.net.tcp import TcpChannel
 from net.probing import LONGEST_S, SteppingClock, arrivals, flight

@@ -11,7 +11,8 @@ from random import Random
 from msgspec import Struct
 
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, SECOND, PingTask, TraceTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import PingTask, TraceTask
 from hopscope.model.record import Clock, ReplyKind
 from virtual.scenario import Hop, Node, Port, Scenario
 

@@ -11,7 +11,8 @@ from hopscope.engine.series import Series
 from hopscope.engine.trace import Trace
 from hopscope.follow import follow
 from hopscope.model.flight import Shot
-from hopscope.model.plan import SECOND, HttpTask, PingTask, ResolveTask, StreamTask, Task, TraceTask
+from hopscope.model.limits import SECOND
+from hopscope.model.plan import HttpTask, PingTask, ResolveTask, StreamTask, Task, TraceTask
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Exchange, Planned, Record, Resolved, Run, SelfCheck
 from hopscope.model.sample import Book
 from hopscope.tape import Gatherer

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from hopscope.model import plan as model
-from hopscope.model.plan import MS, SECOND, Budget, ProbeKind, Protocol
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Budget, ProbeKind, Protocol
 from hopscope.model.record import ErrorClass
 from hopscope.model.report import Label, Severity, Status
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from hopscope.analysis.judge import report
-from hopscope.model.plan import MS, TraceTask
+from hopscope.model.limits import MS
+from hopscope.model.plan import TraceTask
 from hopscope.model.report import Finding, HttpResult, PingResult, Report, StreamResult, TraceResult
 from hopscope.model.sample import Book
 from virtual.running import Running

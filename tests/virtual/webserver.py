@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from hopscope.model.plan import MS, HttpTask
+from hopscope.model.limits import MS
+from hopscope.model.plan import HttpTask
 from hopscope.model.record import ErrorClass, Exchange
 from virtual.scenario import Scenario
 

@@ -20,8 +20,9 @@ from scapy.layers.inet6 import (
 )
 from scapy.packet import Packet, Raw
 
+from hopscope.model.limits import MIN_PAYLOAD_BYTES
 from hopscope.model.plan import Family
-from hopscope.wire.icmp import MIN_PAYLOAD_BYTES, EchoTemplate, Seen, decode, number_of, ones_sum
+from hopscope.wire.icmp import EchoTemplate, Seen, decode, number_of, ones_sum
 
 MAGIC = b"\xde\xad\xbe\xef"
 IDENTIFIER, SEQUENCE, NUMBER = 0x4242, 0x1234, 0x00051234

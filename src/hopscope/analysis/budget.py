@@ -9,7 +9,8 @@ from hopscope.analysis import stream as streaming
 from hopscope.analysis.binomial import at_least, at_most
 from hopscope.analysis.case import Case
 from hopscope.analysis.loss import is_lost
-from hopscope.model.plan import MS, Budget
+from hopscope.model.limits import MS
+from hopscope.model.plan import Budget
 from hopscope.model.report import Confidence, Request
 
 MS_PER_SECOND = 1000.0

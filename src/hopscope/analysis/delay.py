@@ -9,7 +9,7 @@ from math import fsum, sqrt
 from statistics import fmean
 
 from hopscope.analysis.binomial import order_ranks
-from hopscope.model.plan import MS
+from hopscope.model.limits import MS
 from hopscope.model.report import Delay
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hopscope.analysis.binomial import at_least, fisher_greater, log_likelihood
 from hopscope.analysis.loss import is_lost
 from hopscope.analysis.views import Fated, PathView
-from hopscope.model.plan import MS
+from hopscope.model.limits import MS
 
 SIGNIFICANT = 0.002
 """Method 4.2: one-sided, at each look."""

@@ -11,7 +11,7 @@ from hopscope.analysis.instants import iso, iso_or_none, milliseconds
 from hopscope.analysis.loss import loss
 from hopscope.analysis.path import Count, LossAlong, Step, arrived, count, distance, ended
 from hopscope.analysis.views import Fated, HttpView, PathView, SeriesView, checks
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Clock, Named, Probe, SelfCheck
 from hopscope.model.report import (
     Client,
@@ -332,8 +332,6 @@ def _summary(hops: Sequence[Hop]) -> PathSummary:
 
 def http_result(view: HttpView, path_min_rtt_ns: int | None) -> HttpResult:
     """Result of a set of requests; `path_min_rtt_ns` is the least delay of TCP series to the same address and port."""
-    requests = tuple(split.request(exchange, path_min_rtt_ns) for exchange in view.exchanges)
-    error = next((exchange.detail for exchange in view.exchanges if exchange.error is not None), None)
     return HttpResult(
         target=view.who.target,
         vantage=view.who.vantage,
@@ -346,7 +344,7 @@ def http_result(view: HttpView, path_min_rtt_ns: int | None) -> HttpResult:
         finished_at=finished(view.samples),
         client=client(checks(view.samples)),
         url=view.url,
-        requests=requests,
+        requests=tuple(split.request(exchange, path_min_rtt_ns) for exchange in view.exchanges),
         summary=split.summary(view.exchanges, path_min_rtt_ns),
-        why=error,
+        why=next((exchange.detail for exchange in view.exchanges if exchange.error is not None), None),
     )

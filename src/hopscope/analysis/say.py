@@ -5,7 +5,7 @@ It lies below judging because findings are sentences too; everything else that i
 
 import math
 
-from hopscope.model.plan import SECOND
+from hopscope.model.limits import SECOND
 
 UNKNOWN = "unknown"
 DIGITS = 3

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hopscope.analysis.delay import delay, quantile
 from hopscope.analysis.instants import iso, iso_or_none, milliseconds
-from hopscope.model.plan import MS
+from hopscope.model.limits import MS
 from hopscope.model.record import Certificate, Exchange, SelfCheck
 from hopscope.model.report import ClaimReport, ErrorReport, HttpSummary, Phases, Request, ServerTime, TlsReport
 

@@ -15,7 +15,8 @@ from hopscope.analysis import reach, results, split
 from hopscope.analysis.delay import delay
 from hopscope.analysis.instants import milliseconds
 from hopscope.analysis.views import HttpView, Who, checks, who
-from hopscope.model.plan import MS, StreamTask
+from hopscope.model.limits import MS
+from hopscope.model.plan import StreamTask
 from hopscope.model.record import Exchange, SelfCheck, Streamed
 from hopscope.model.report import StreamRequest, StreamResult, StreamSummary
 from hopscope.model.sample import Book, Sample

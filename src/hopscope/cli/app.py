@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from hopscope import __version__
-from hopscope.cli import check, demo, measure, reports, runs, signals, streams
+from hopscope.cli import agent, check, demo, measure, reports, runs, signals, streams, vantage
 from hopscope.cli.signals import InterruptedCommandError
 from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 
@@ -52,7 +52,9 @@ app.command("stream")(measure.stream)
 app.command("check")(check.check)
 app.command("report")(reports.report)
 app.command("demo")(demo.demo)
+app.command("agent")(agent.agent)
 app.add_typer(check.history)
+app.add_typer(vantage.app)
 
 
 def main_inner(arguments: Sequence[str]) -> int:

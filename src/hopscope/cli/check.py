@@ -1,8 +1,6 @@
 """`hopscope check` and `hopscope history`: checks for cron, silent while nothing changed, and what they recorded."""
 
 import os
-import secrets
-import socket
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -68,6 +66,9 @@ def check(
     found = contents(file)
     where = place(store or found.store_url, os.environ, url_env=found.store_url_env)
     plan = targets.plan(found, command="check", name=file.stem, deadline_ns=targets.duration(timeout), budget=budget)
+    import secrets
+    import socket
+
     due = checking.due(found, time.time_ns(), secrets.token_hex(3))
     time.sleep(checking.splay_ns(found, socket.gethostname()) / NANOSECONDS)
     ended: list[Outcome] = []

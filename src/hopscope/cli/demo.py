@@ -1,7 +1,6 @@
 """`hopscope demo`: the whole job on a network in a box; exit 0 when the verdict is the planted one."""
 
 import os
-import subprocess
 import sys
 from datetime import UTC, datetime
 from typing import Annotated
@@ -31,6 +30,8 @@ def demo(
     missing = namespaces.missing()
     if not missing and not loopback and namespaces.rights() == "userns":
         argv = [sys.executable, "-m", "hopscope", "demo", "--seed", str(seed), "--out", str(folder)]
+        import subprocess
+
         return subprocess.run(namespaces.reexec_argv(argv), check=False).returncode
     if missing or loopback:
         typer.echo(f"Left out: the network in a box{''.join(f' – {line}' for line in missing)}.", err=True)

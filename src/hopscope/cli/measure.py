@@ -24,8 +24,7 @@ from hopscope.cli.options import (
     interval_ns,
 )
 from hopscope.errors import UsageError
-from hopscope.model.plan import DEFAULT_PAYLOAD_BYTES, MAX_TTL, MS, Target
-from hopscope.wire.icmp import MIN_PAYLOAD_BYTES
+from hopscope.model.limits import DEFAULT_PAYLOAD_BYTES, MAX_TTL, MIN_PAYLOAD_BYTES, MS
 
 PING_COUNT, PING_INTERVAL_NS = 20, 200 * MS
 TRACE_ROUNDS, TRACE_INTERVAL_NS = 20, 500 * MS
@@ -61,6 +60,7 @@ def ping(
     Example: hopscope ping gpu1.example.net gpu2.example.net -c 50 -i 100ms
     """
     from hopscope.cli import asking
+    from hopscope.model.plan import Target
 
     shape = Target(
         name="",
@@ -108,6 +108,7 @@ def trace(
     Example: hopscope trace gpu1.example.net -c 100 -i 200ms
     """
     from hopscope.cli import asking
+    from hopscope.model.plan import Target
 
     del icmp
     if first_ttl > max_ttl:
@@ -162,6 +163,7 @@ def http(
     Example: hopscope http https://gpu1.example.net/v1/models -n 10
     """
     from hopscope.cli import asking
+    from hopscope.model.plan import Target
 
     if requests is not None and (cold is not None or hot is not None):
         message = "-n sets all requests, --cold and --hot each kind"
@@ -232,6 +234,7 @@ def stream(
     Example: hopscope stream https://gpu1.example.net --model llama-3.1-70b --api-key-env GPU1_KEY
     """
     from hopscope.cli import asking
+    from hopscope.model.plan import Target
 
     plain, from_variables = asking.headers(header or [])
     shape = Target(

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from hopscope.model.delta import Delta, Moment
-from hopscope.model.plan import SECOND
+from hopscope.model.limits import SECOND
 from hopscope.model.record import ErrorClass, Exchange, Streamed
 
 MOST_TOKEN_EVENTS = 100_000

@@ -7,7 +7,8 @@ A round's end settles no probe. A task that confirms asks one TTL only, and has 
 
 from hopscope.engine.flights import Flights
 from hopscope.model.flight import Answer, Shot
-from hopscope.model.plan import MS, TraceTask
+from hopscope.model.limits import MS
+from hopscope.model.plan import TraceTask
 from hopscope.model.record import Record
 
 WARMUP_ROUND = -1

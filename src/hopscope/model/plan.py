@@ -8,17 +8,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from hopscope.model.limits import DEFAULT_PAYLOAD_BYTES, LOSS_THRESHOLD_NS, MAX_TTL, SECOND
+
 Family = Literal[4, 6]
 Protocol = Literal["icmp", "udp", "tcp"]
 ProbeKind = Literal["ping", "trace", "http", "stream"]
 VantageKind = Literal["local", "ssh", "exec", "globalping", "atlas", "fleet", "file"]
 
-MS = 1_000_000
-SECOND = 1_000_000_000
-
-LOSS_THRESHOLD_NS = 2 * SECOND
-MAX_TTL = 30
-DEFAULT_PAYLOAD_BYTES = 56
 ICMP_FLOWS = 4
 TCP_FLOWS = 8
 

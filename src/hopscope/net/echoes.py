@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from hopscope.model.flight import Answer
-from hopscope.model.plan import ICMP_FLOWS, MS, Family
+from hopscope.model.limits import MS, TOKEN_BYTES
+from hopscope.model.plan import ICMP_FLOWS, Family
 from hopscope.model.record import ReplyKind
 from hopscope.net.bpf import FLOW_BITS_MASK
 from hopscope.net.clock import StepWatch
@@ -106,16 +107,16 @@ class Echoes:
     def of_token(self, packet: bytes) -> Out | None:
         """The probe whose token stands anywhere in a packet of our own."""
         at = packet.rfind(self.magic)
-        if at < 0 or len(packet) < at + icmp.TOKEN_BYTES:
+        if at < 0 or len(packet) < at + TOKEN_BYTES:
             return None
-        return self._out.get(int.from_bytes(packet[at + TOKEN_MAGIC_BYTES : at + icmp.TOKEN_BYTES], "big"))
+        return self._out.get(int.from_bytes(packet[at + TOKEN_MAGIC_BYTES : at + TOKEN_BYTES], "big"))
 
     def of_quote(self, echo: bytes, destination: str) -> Out | None:
         """The probe that the error queue quotes from its ICMP header on; a router may quote no more than that header.
 
         The kernel has matched the identifier already: it is the port of the socket.
         """
-        if len(echo) >= icmp.HEADER_BYTES + icmp.TOKEN_BYTES:
+        if len(echo) >= icmp.HEADER_BYTES + TOKEN_BYTES:
             return self.of_token(echo)
         out = self._by_sequence.get(int.from_bytes(echo[6:8], "big")) if len(echo) >= icmp.HEADER_BYTES else None
         return out if out is not None and out.destination == binary(destination) else None

@@ -17,7 +17,8 @@ import httpcore
 from h2.events import ConnectionTerminated, StreamReset
 from h2.exceptions import H2Error
 
-from hopscope.model.plan import SECOND, Family
+from hopscope.model.limits import SECOND
+from hopscope.model.plan import Family
 from hopscope.model.record import Certificate, Clock, Exchange
 from hopscope.net import dial, tls
 from hopscope.net.clock import STEP_LIMIT_NS

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct
 
 from hopscope.analysis.delay import quantile
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Drop, Record, SelfCheck
 from hopscope.net.clock import StepWatch
 from hopscope.net.ports import Arrival, Channel, Clock, DropSeen, Flight, Job, SendFailedError

@@ -8,7 +8,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hopscope.model.plan import SECOND
+from hopscope.model.limits import SECOND
 from hopscope.model.record import Certificate
 
 NAMES_SHOWN = 3

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
 from hopscope import __version__
-from hopscope.model.plan import MS, SECOND, HttpTask
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import HttpTask
 from hopscope.model.record import Drop, Exchange, Failure
 from hopscope.net.ports import Clock
 

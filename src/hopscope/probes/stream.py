@@ -14,7 +14,8 @@ from msgspec import structs
 
 from hopscope.engine.stream import Fault, Head, Stop, Stream, refused
 from hopscope.model.delta import Moment
-from hopscope.model.plan import MS, HttpTask, StreamTask
+from hopscope.model.limits import MS
+from hopscope.model.plan import HttpTask, StreamTask
 from hopscope.model.record import Exchange, Failure, Streamed
 from hopscope.net.ports import Clock
 from hopscope.probes.http import FAILURES_IN_A_ROW, PAUSE_NS, HttpPorts, UnreadyError, prepare, tls_context, until

@@ -143,6 +143,7 @@ _SSH: dict[str, Reader] = {
     "port": nodes.whole(1, 65535),
     "user": nodes.text("a user name", r"[^\s:@/-][^\s:@/]*"),
     "key_file": _PATH_OF_FILE,
+    "hopscope": _command,
     "known_hosts": _PATH_OF_FILE,
     "jump": nodes.text('a jump host such as "user@gate.example.net"', r"[^\s-]\S*"),
     "pin": nodes.text('a host key fingerprint such as "SHA256:…"'),
@@ -164,7 +165,7 @@ _ATLAS: dict[str, Reader] = {
 SETTINGS: dict[str, dict[str, Reader]] = {
     "local": _LOCAL,
     "ssh": _SSH,
-    "exec": {"command": _command},
+    "exec": {"command": _command, "hopscope": _command},
     "globalping": _GLOBALPING,
     "atlas": _ATLAS,
     "fleet": {"queue": nodes.text("the name of a queue"), "broker_env": nodes.variable},

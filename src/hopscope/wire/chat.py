@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from hopscope.model.delta import Delta
-from hopscope.model.plan import MS, SECOND
+from hopscope.model.limits import MS, SECOND
 
 DONE = "[DONE]"
 CHAT = "/chat/completions"

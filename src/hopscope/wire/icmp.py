@@ -8,6 +8,7 @@ import struct
 
 from msgspec import Struct
 
+from hopscope.model.limits import MIN_PAYLOAD_BYTES, TOKEN_BYTES
 from hopscope.model.plan import Family
 
 ECHO_REQUEST: dict[Family, int] = {4: 8, 6: 128}
@@ -17,8 +18,6 @@ UNREACHABLE: dict[Family, int] = {4: 3, 6: 1}
 PACKET_TOO_BIG_V6 = 2
 
 HEADER_BYTES = 8
-TOKEN_BYTES = 8
-MIN_PAYLOAD_BYTES = TOKEN_BYTES + 2
 IPV6_HEADER_BYTES = 40
 MIN_IPV4_HEADER_BYTES = 20
 PROTO_ICMP: dict[Family, int] = {4: 1, 6: 58}

@@ -10,7 +10,8 @@ from hopscope.analysis.path import TOLERATED_LOSS, Count, Limited, Step, count, 
 from hopscope.analysis.results import slow_evidence
 from hopscope.analysis.rules.find import EITHER_WAY, OPERATOR, end_of, finding, owner_of, segment_between
 from hopscope.analysis.say import hop, ms, ns, rate, share
-from hopscope.model.plan import MS, SECOND, Protocol
+from hopscope.model.limits import MS, SECOND
+from hopscope.model.plan import Protocol
 from hopscope.model.report import Confidence, Evidence, Finding, Segment
 
 
