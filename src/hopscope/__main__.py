@@ -5,7 +5,6 @@ import sys
 
 from hopscope.cli import signals
 
-
 ALLOCATIONS_A_COLLECTION = 50_000
 """What imports make is no garbage, and a run makes little in cycles: look for it less often than by default."""
 
