@@ -115,8 +115,9 @@ def test_a_hung_server_costs_the_deadline_and_no_more(capfd: pytest.CaptureFixtu
         started = time.monotonic()
         done = here(capfd, "http", f"http://127.0.0.1:{server.port}/", "--timeout", "500ms", "--json")
         took = time.monotonic() - started
-    assert valid(done.out)["partial"] is True
-    assert done.code in {2, 3}
+    found = valid(done.out)
+    assert (done.code, found["verdict"]["status"], found["partial"]) == (2, "critical", False)
+    assert [one["error"]["class"] for one in found["results"][0]["requests"]] == ["timeout"]
     assert took < 5
 
 
