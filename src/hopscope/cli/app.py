@@ -86,6 +86,7 @@ def _ended(arguments: Sequence[str], error: BaseException) -> int:
         case typer.Abort() | KeyboardInterrupt():
             return INTERRUPTED
         case OSError(errno=errno.ENOSPC):
+            streams.leave()
             return _mistake(arguments, f"cannot write: {error}", "free some space", CannotMeasureError.exit_code)
         case _:
             if any(word.startswith("-vv") for word in arguments):

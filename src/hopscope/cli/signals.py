@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+IMPORTING = "<frozen importlib"
+AGAIN_S = 0.005
 HEARD = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -56,8 +58,23 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    del frame
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTING) and _alarm_is_free():
+        # Raised in a callback of the import system an exception would be printed and lost: come again in a moment.
+        _Pending.number = number
+        signal.signal(signal.SIGALRM, _again)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        return
     raise InterruptedCommandError(number)
+
+
+def _again(number: int, frame: FrameType | None) -> None:
+    del number
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    _raise(_Pending.number or signal.SIGINT, frame)
+
+
+def _alarm_is_free() -> bool:
+    return signal.getsignal(signal.SIGALRM) in {signal.SIG_DFL, _again}
 
 
 @contextmanager

@@ -41,9 +41,9 @@ def say(pieces: Iterable[str], *, utf8: bool = False) -> None:
             out.write(piece)
         out.flush()
     except BrokenPipeError:
-        _leave()
+        leave()
     except OSError as error:
-        _leave()
+        leave()
         message = f"cannot write on standard output: {error.strerror}"
         raise CannotMeasureError(message, "free some space, or give a file with --out") from error
 
@@ -57,7 +57,7 @@ def tell(text: str) -> None:
         return
 
 
-def _leave() -> None:
+def leave() -> None:
     """Nobody reads standard output any more: what is still in its buffer must not fail at the end of the process."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

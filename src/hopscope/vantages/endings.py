@@ -65,7 +65,7 @@ def silent(limit_s: float) -> VantageDownError:
 def no_hello(limit_s: float, said: str) -> VantageDownError:
     """Something that was started and does not say who it is."""
     instead = f"; it said {said}" if said else ""
-    return VantageDownError(f"no hopscope answered there within {limit_s:.3g} s{instead}", NOISE)
+    return VantageDownError(f"no hopscope answered there within {round(limit_s, 1):g} s{instead}", NOISE)
 
 
 def too_late(limit_s: float) -> VantageDownError:

@@ -54,6 +54,7 @@ class _Child(asyncio.SubprocessProtocol):
 
     def __init__(self) -> None:
         self._held = bytearray()
+        self._paused = False
         self._tail = Tail()
         self._open = {STDOUT, STDERR}
         self._changed = asyncio.Event()
@@ -72,7 +73,8 @@ class _Child(asyncio.SubprocessProtocol):
         self._held += data
         self._changed.set()
         pipe = self.transport.get_pipe_transport(STDOUT)
-        if len(self._held) > HELD_BYTES and isinstance(pipe, asyncio.ReadTransport):
+        if len(self._held) > HELD_BYTES and not self._paused and isinstance(pipe, asyncio.ReadTransport):
+            self._paused = True
             pipe.pause_reading()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -92,7 +94,9 @@ class _Child(asyncio.SubprocessProtocol):
         data = bytes(self._held)
         self._held.clear()
         pipe = self.transport.get_pipe_transport(STDOUT)
-        if isinstance(pipe, asyncio.ReadTransport) and not pipe.is_reading() and not pipe.is_closing():
+        # Kept here: a pipe's own is_reading() came with Python 3.11.4.
+        if self._paused and isinstance(pipe, asyncio.ReadTransport) and not pipe.is_closing():
+            self._paused = False
             pipe.resume_reading()
         return data
 
