@@ -29,7 +29,6 @@ from hopscope.model.record import Resolved
 from hopscope.model.sample import Book
 from hopscope.targets import tasks
 
-MOST = 300
 LOOKS = (20, 50, 100, 200, 300)
 CONFIRM_PROBES = 30
 CONFIRM_FASTEST_NS = SECOND // 2

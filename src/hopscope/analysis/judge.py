@@ -13,7 +13,7 @@ from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss
 from hopscope.analysis.rules.find import finding
 from hopscope.analysis.rules.path import accept_limited, lossy_from, replies_limited, slow_from
 from hopscope.analysis.rules.reach import dns_failed, filtered, http_error, refused, tls_failed, unreachable
-from hopscope.analysis.rules.server import client_limited, not_enough_data, over_budget, server_slow
+from hopscope.analysis.rules.server import client_limited, first_token_slow, not_enough_data, over_budget, server_slow
 from hopscope.analysis.say import count as how_many
 from hopscope.analysis.say import ms, ratio
 from hopscope.model.plan import Plan, Target, Vantage
@@ -46,7 +46,7 @@ Rule = Callable[[Case], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
     dns_failed, unreachable, refused, filtered, tls_failed, http_error, lossy_from, accept_limited, server_slow,
-    over_budget, replies_limited, slow_from, client_limited, not_enough_data,
+    first_token_slow, over_budget, replies_limited, slow_from, client_limited, not_enough_data,
 )  # fmt: skip
 
 ORDER: Final[dict[Severity, int]] = {"info": 0, "warning": 1, "unknown": 2, "critical": 3}

@@ -16,7 +16,11 @@ ProbeKind = Literal["ping", "trace", "http", "stream"]
 VantageKind = Literal["local", "ssh", "exec", "globalping", "atlas", "fleet", "file"]
 
 ICMP_FLOWS = 4
-TCP_FLOWS = 8
+
+
+def family_of(address: str) -> Family:
+    """4 or 6, by how an address is written."""
+    return 6 if ":" in address else 4
 
 
 class Site(Struct, frozen=True, kw_only=True):

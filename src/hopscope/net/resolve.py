@@ -11,7 +11,7 @@ import threading
 
 from msgspec import Struct
 
-from hopscope.model.plan import Family
+from hopscope.model.plan import Family, family_of
 from hopscope.net.ports import Clock
 
 MAX_ADDRESSES = 64
@@ -32,11 +32,6 @@ def literal(host: str) -> str | None:
     except ValueError:
         return None
     return host
-
-
-def family_of(address: str) -> Family:
-    """4 or 6."""
-    return 6 if ":" in address else 4
 
 
 async def lookup(host: str, family: Family | None, clock: Clock) -> Answers:

@@ -7,7 +7,6 @@ from hopscope.model.plan import (
     ICMP_FLOWS,
     STREAM_MAX_TOKENS,
     STREAM_PROMPT_TOKENS,
-    Family,
     HttpTask,
     PingTask,
     Plan,
@@ -15,6 +14,7 @@ from hopscope.model.plan import (
     StreamTask,
     Target,
     TraceTask,
+    family_of,
 )
 from hopscope.model.record import Resolved
 
@@ -28,11 +28,6 @@ COLD, HOT = 3, 10
 HTTP_TIMEOUT_NS = 15 * SECOND
 STREAM_COLD, STREAM_HOT = 1, 5
 STREAM_TIMEOUT_NS = 60 * SECOND
-
-
-def family_of(address: str) -> Family:
-    """4 or 6."""
-    return 6 if ":" in address else 4
 
 
 def series(

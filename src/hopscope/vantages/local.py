@@ -8,12 +8,23 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hopscope.errors import UsageError
-from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, StreamTask, Task, TraceTask, Vantage
+from hopscope.model.plan import (
+    Family,
+    HttpTask,
+    PingTask,
+    Protocol,
+    ResolveTask,
+    StreamTask,
+    Task,
+    TraceTask,
+    Vantage,
+    family_of,
+)
 from hopscope.model.record import Done, Exchange, Record, Streamed
 from hopscope.net.clock import SystemClock
 from hopscope.net.ports import Channel, Clock
 from hopscope.net.prober import Prober
-from hopscope.net.resolve import family_of, interfaces, is_ours
+from hopscope.net.resolve import interfaces, is_ours
 from hopscope.probes import ping, resolve, trace
 
 

@@ -15,7 +15,6 @@ ECHO_REQUEST: dict[Family, int] = {4: 8, 6: 128}
 ECHO_REPLY: dict[Family, int] = {4: 0, 6: 129}
 TIME_EXCEEDED: dict[Family, int] = {4: 11, 6: 3}
 UNREACHABLE: dict[Family, int] = {4: 3, 6: 1}
-PACKET_TOO_BIG_V6 = 2
 
 HEADER_BYTES = 8
 IPV6_HEADER_BYTES = 40
