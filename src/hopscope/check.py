@@ -199,7 +199,7 @@ def outcome(report: Report) -> str:
     if any(one.kind == "vantage-fault" and one.severity == "unknown" for one in report.verdict.findings):
         return "vantage-failed"
     critical = {target.name for target in report.targets if target.status == "critical"}
-    if any(result.target in critical and result.outcome in FAILED for result in report.results):
+    if any(result.target in critical and result.outcome in FAILED for result in report.measured):
         return "target-failed"
     return "skipped" if report.verdict.status == "unknown" else "degraded"
 

@@ -19,6 +19,7 @@ from hopscope.model.plan import (
     Plan,
     Protocol,
     ResolveTask,
+    RouteTask,
     StreamTask,
     Target,
     Task,
@@ -53,6 +54,8 @@ def _key(task: Task) -> tuple[object, ...]:
     match task:
         case ResolveTask():
             return ("resolve", task.target, task.vantage)
+        case RouteTask():
+            return ("route", task.target, task.vantage, task.address)
         case PingTask():
             return ("ping", task.target, task.vantage, task.address, task.protocol, task.port, task.first_seq)
         case TraceTask():

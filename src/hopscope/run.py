@@ -18,7 +18,7 @@ from hopscope import __version__, tape
 from hopscope.errors import CannotMeasureError, HopscopeError, UsageError, VantageDownError
 from hopscope.follow import follow
 from hopscope.model.limits import SECOND
-from hopscope.model.plan import Plan, ResolveTask, Target, Task, Vantage
+from hopscope.model.plan import Plan, ResolveTask, RouteTask, Target, Task, Vantage
 from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Failure, Planned, Record, Run
 from hopscope.model.sample import Book
 from hopscope.net.ports import NoRightsError
@@ -188,7 +188,7 @@ class _Session:
         from hopscope.net.geo import name_addresses
 
         probes = (probe for sample in self._gatherer.book.samples.values() for probe in sample.probes)
-        asked = (task.address for task in self._tasks() if not isinstance(task, ResolveTask))
+        asked = (task.address for task in self._tasks() if not isinstance(task, ResolveTask | RouteTask))
         seen = dict.fromkeys((*asked, *(probe.by for probe in probes if probe.by is not None)))
         for record in name_addresses(self._plan.mmdb, seen):
             self._emit(record)

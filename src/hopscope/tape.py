@@ -5,6 +5,7 @@ file that holds no record at all are refused, by name.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 import msgspec
 
@@ -23,6 +24,7 @@ from hopscope.model.record import (
     Probe,
     Record,
     Resolved,
+    Routed,
     Run,
     Streamed,
 )
@@ -43,10 +45,7 @@ class _Tag(msgspec.Struct):
 
 
 _tag_decoder = msgspec.json.Decoder(_Tag)
-_KNOWN = frozenset(
-    str(kind.__struct_config__.tag)
-    for kind in (Run, Planned, Begin, Resolved, Probe, Extra, Drop, Exchange, Streamed, Failure, Done, Named, End)
-)
+_KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Record))
 
 
 def dump(record: Record) -> bytes:
@@ -84,6 +83,9 @@ class Gatherer:
             case Resolved():
                 if sample := book.samples.get(record.task):
                     sample.resolved = record
+            case Routed():
+                if sample := book.samples.get(record.task):
+                    sample.routed = record
             case Done():
                 if sample := book.samples.get(record.task):
                     sample.done = record

@@ -95,4 +95,4 @@ def test_a_name_without_an_address_is_the_targets_and_critical() -> None:
     report = judge.report(tape.gather((*START, gone, Done(task=1, at=1))), tool_version="0")
     assert report.verdict.status == "critical"
     assert [(one.kind, one.severity) for one in report.verdict.findings] == [("dns-failed", "critical")]
-    assert [result.outcome for result in report.results] == ["dns", "dns"]
+    assert [result.outcome for result in report.measured] == ["dns", "dns"]

@@ -12,8 +12,20 @@ from hopscope.engine.trace import Trace
 from hopscope.follow import follow
 from hopscope.model.flight import Shot
 from hopscope.model.limits import SECOND
-from hopscope.model.plan import HttpTask, PingTask, ResolveTask, StreamTask, Task, TraceTask
-from hopscope.model.record import TAPE_NUMBER, Begin, Done, End, Exchange, Planned, Record, Resolved, Run, SelfCheck
+from hopscope.model.plan import HttpTask, PingTask, ResolveTask, RouteTask, StreamTask, Task, TraceTask
+from hopscope.model.record import (
+    TAPE_NUMBER,
+    Begin,
+    Done,
+    End,
+    Exchange,
+    Planned,
+    Record,
+    Resolved,
+    Routed,
+    Run,
+    SelfCheck,
+)
 from hopscope.model.sample import Book
 from hopscope.tape import Gatherer
 from virtual.network import Arrival, Network
@@ -92,6 +104,9 @@ class Running:
                 self._at(self._now + LOOKUP_NS, partial(self._resolved, number))
             case HttpTask():
                 self._request(number, exchanges(self._scenario, number, task, self._now))
+            case RouteTask():
+                self._emit(Routed(task=number, at=self._now, interface="eth0", up=True, carrier=True))
+                self._done(number)
             case StreamTask():
                 raise NotImplementedError("the virtual network has no tokens yet")
             case PingTask():

@@ -27,7 +27,7 @@ def wrong(expect: Expect, book: Book, got: Report) -> Iterator[str]:
     yield from (
         f"{part!r} is not in {got.verdict.summary!r}" for part in expect.says if part not in got.verdict.summary
     )
-    for result in got.results:
+    for result in got.measured:
         match result:
             case PingResult():
                 yield from _wrong_series(expect, result)

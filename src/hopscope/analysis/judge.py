@@ -315,6 +315,8 @@ def _nameless(case: Case) -> Iterator[Result]:
                     url=case.target.url or "", model=None, models_listed=None, api="openai", requests=(),
                     summary=streaming.summary((), None), why=why,
                 )  # fmt: skip
+            case "layer":
+                pass
             case "http":
                 yield HttpResult(
                     target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,

@@ -87,10 +87,10 @@ def fated(sample: Sample, threshold_ns: int) -> list[Fated]:
 
 
 def series(book: Book) -> list[SeriesView]:
-    """Every series of a book, in the order in which they began."""
+    """Every series to a target, in the order in which they began; those to gateways and controls are not among them."""
     views: dict[Who, SeriesView] = {}
     for sample in book.samples.values():
-        if isinstance(sample.task, PingTask):
+        if isinstance(sample.task, PingTask) and sample.task.about == "target":
             asked = who(sample.task)
             view = views.setdefault(asked, SeriesView(who=asked, samples=[], fated=[]))
             view.samples.append(sample)

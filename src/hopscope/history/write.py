@@ -14,7 +14,7 @@ from hopscope.analysis.alarm import Alarm
 from hopscope.history.entries import Entry, Happened
 from hopscope.history.schema import ALARM, EVENT, RESULT, RUN
 from hopscope.history.transactions import writing
-from hopscope.model.report import Delay, HttpResult, Loss, PingResult, Request, Result, StreamResult, TraceResult
+from hopscope.model.report import Delay, HttpResult, Loss, Measured, PingResult, Request, StreamResult, TraceResult
 
 Row = dict[str, str | int | float | None]
 
@@ -22,7 +22,7 @@ Row = dict[str, str | int | float | None]
 def record(path: Path, entry: Entry, alarms: Mapping[tuple[str, str], Alarm], happened: Sequence[Happened]) -> None:
     """Record a run; `alarms` are all those that its target file now has. Raises StoreError, and then nothing was."""
     run = _run(entry)
-    results = [_result(entry.id, number, result) for number, result in enumerate(entry.report.results)]
+    results = [_result(entry.id, number, result) for number, result in enumerate(entry.report.measured)]
     states = [_alarm(entry.config, key, alarm) for key, alarm in alarms.items()]
     events = [_event(entry, one) for one in happened]
     with writing(path) as connection:
@@ -54,7 +54,7 @@ def _run(entry: Entry) -> Row:
     }
 
 
-def _result(run: str, number: int, result: Result) -> Row:
+def _result(run: str, number: int, result: Measured) -> Row:
     """One result in its row; each kind fills the columns that it has."""
     row: Row = {
         "run": run,

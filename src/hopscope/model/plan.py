@@ -12,7 +12,8 @@ from hopscope.model.limits import DEFAULT_PAYLOAD_BYTES, LOSS_THRESHOLD_NS, MAX_
 
 Family = Literal[4, 6]
 Protocol = Literal["icmp", "udp", "tcp"]
-ProbeKind = Literal["ping", "trace", "http", "stream"]
+ProbeKind = Literal["ping", "trace", "http", "stream", "layer"]
+About = Literal["target", "gateway", "control"]
 VantageKind = Literal["local", "ssh", "exec", "globalping", "atlas", "fleet", "file"]
 
 ICMP_FLOWS = 4
@@ -124,8 +125,21 @@ class ResolveTask(Struct, frozen=True, kw_only=True, tag_field="kind", tag="reso
     family: Family | None = None
 
 
+class RouteTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="route"):
+    """Ask this machine's own system how it would send to an address; without one, by its default route."""
+
+    target: str
+    vantage: str
+    reason: str
+    address: str | None = None
+    family: Family | None = None
+
+
 class PingTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="ping"):
-    """A series of `count` counted probes to one pinned address; `first_seq` > 0 continues an earlier series."""
+    """A series of `count` counted probes to one pinned address; `first_seq` > 0 continues an earlier series.
+
+    `about` says whom it tells of: a series to the gateway or a control speaks of the vantage, never of the target.
+    """
 
     target: str
     vantage: str
@@ -143,6 +157,7 @@ class PingTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     dscp: int = 0
     ttl: int | None = None
     flows: int = 1
+    about: About = "target"
 
 
 class TraceTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="trace"):
@@ -231,7 +246,7 @@ class StreamTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     http2: bool = False
 
 
-Task = ResolveTask | PingTask | TraceTask | HttpTask | StreamTask
+Task = ResolveTask | RouteTask | PingTask | TraceTask | HttpTask | StreamTask
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,29 @@ class Resolved(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     error: str | None = None
 
 
+class Routed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="routed"):
+    """How this machine would send to an address. `error` says that it has no route; then little else is known.
+
+    `gateway` is absent where the address is on the link. `up` is the interface's own switch, `carrier` whether
+    anything is plugged in; `neighbour` what the neighbour table says of the next hop. Counters are since boot.
+    """
+
+    task: int
+    at: Instant
+    interface: str | None = None
+    up: bool | None = None
+    carrier: bool | None = None
+    source: str | None = None
+    gateway: str | None = None
+    neighbour: Literal["reachable", "stale", "failed", "incomplete", "permanent"] | None = None
+    mtu_bytes: int | None = None
+    rx_errors: int | None = None
+    tx_errors: int | None = None
+    rx_dropped: int | None = None
+    tx_dropped: int | None = None
+    error: str | None = None
+
+
 class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="record", tag="probe"):
     """One probe of a series or trace, settled. `seq` is the round in a trace; `ttl` 0 means "not limited".
 
@@ -251,7 +274,22 @@ class Streamed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     retry_after_ns: int | None = None
 
 
-Record = Run | Planned | Begin | Resolved | Probe | Extra | Drop | Exchange | Streamed | Failure | Done | Named | End
+Record = (
+    Run
+    | Planned
+    | Begin
+    | Resolved
+    | Routed
+    | Probe
+    | Extra
+    | Drop
+    | Exchange
+    | Streamed
+    | Failure
+    | Done
+    | Named
+    | End
+)
 
 __all__ = [
     "TAPE_NUMBER",
@@ -274,6 +312,7 @@ __all__ = [
     "Record",
     "ReplyKind",
     "Resolved",
+    "Routed",
     "Run",
     "SelfCheck",
     "Streamed",

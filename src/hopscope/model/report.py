@@ -392,7 +392,94 @@ class StreamResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="str
     why: str | None = None
 
 
-Result = PingResult | TraceResult | HttpResult | StreamResult
+LayerName = Literal["interface", "gateway", "dns", "path", "port", "tls", "http", "model"]
+LayerStatus = Literal["passed", "failed", "not-checked"]
+Advice = Literal["buy", "ask", "avoid"]
+
+
+class LayerResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="layer"):
+    """One layer between this machine and a model's answer: passed, failed, or not checked and why not."""
+
+    target: str
+    vantage: str
+    outcome: Outcome
+    address: str | None
+    family: Family | None
+    protocol: Protocol
+    port: int | None
+    started_at: str | None
+    finished_at: str | None
+    client: Client
+    layer: LayerName
+    status: LayerStatus
+    evidence: Evidence
+    why: str
+
+
+class LimitReport(Struct, frozen=True, kw_only=True):
+    """One limit of a budget held against a sample (method 2.6): `over` of `n` lie above it, `allowed` of them may."""
+
+    metric: str
+    limit: float
+    unit: Literal["ms", "ratio"]
+    over: int
+    n: int
+    allowed: float
+    missed: bool
+    confidence: Confidence
+
+
+class PlaceReport(Struct, frozen=True, kw_only=True):
+    """A candidate seen from one place. `floor_ms` is what light needs, `stretch` the least RTT over it (method 4.6)."""
+
+    vantage: str
+    outcome: Outcome
+    weight: float
+    rtt: Delay
+    loss: Loss
+    server: Delay
+    ttft: Delay
+    distance_km: float | None
+    floor_ms: float | None
+    stretch: float | None
+    limits: tuple[LimitReport, ...]
+
+
+class ComparisonResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag="comparison"):
+    """A candidate among others: its rank (1 is best), whether to buy it, and why; `score` is 0..1, 1 is best."""
+
+    target: str
+    rank: int | None
+    advice: Advice
+    reasons: tuple[str, ...]
+    score: float | None
+    price_month: float | None
+    places: tuple[PlaceReport, ...]
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """How two candidates differ in one metric from one place: `second` minus `first`, with its interval.
+
+    `confidence` is `shown` where the interval leaves out zero (for loss: an exact test), else `undecided`.
+    """
+
+    first: str
+    second: str
+    vantage: str
+    metric: Literal["rtt_p50", "loss", "server_p50", "ttft_p50"]
+    unit: Literal["ms", "ratio"]
+    first_value: float | None
+    second_value: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    confidence: Confidence
+    why: str
+
+
+Measured = PingResult | TraceResult | HttpResult | StreamResult
+"""Results of probes; the others are made of them."""
+Result = Measured | LayerResult | ComparisonResult
 
 
 class SegmentEnd(Struct, frozen=True, kw_only=True):
@@ -488,3 +575,11 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     results: tuple[Result, ...]
     failures: tuple[FailureReport, ...]
+    cause: FindingKind | None = None
+    ruled_out: tuple[FindingKind, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """Results of probes alone: those that others were made of."""
+        return tuple(one for one in self.results if not isinstance(one, LayerResult | ComparisonResult))

@@ -6,7 +6,20 @@ A book is a view of records; whoever holds one must not change it.
 from msgspec import Struct
 
 from hopscope.model.plan import Plan, Task
-from hopscope.model.record import Done, Drop, End, Exchange, Extra, Failure, Named, Probe, Resolved, Run, Streamed
+from hopscope.model.record import (
+    Done,
+    Drop,
+    End,
+    Exchange,
+    Extra,
+    Failure,
+    Named,
+    Probe,
+    Resolved,
+    Routed,
+    Run,
+    Streamed,
+)
 
 
 class Sample(Struct, kw_only=True):
@@ -21,6 +34,7 @@ class Sample(Struct, kw_only=True):
     exchanges: list[Exchange] = []
     streams: list[Streamed] = []
     resolved: Resolved | None = None
+    routed: Routed | None = None
     failures: list[Failure] = []
     done: Done | None = None
 

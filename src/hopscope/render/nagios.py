@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from hopscope.model.plan import Budget, Target
-from hopscope.model.report import HttpResult, PingResult, Report, Result, StreamResult, TraceResult
+from hopscope.model.report import HttpResult, Measured, PingResult, Report, StreamResult, TraceResult
 from hopscope.render.terms import STATUSES
 from hopscope.render.words import clean
 
@@ -48,7 +48,7 @@ def _line(word: str, text: str) -> str:
 def _perfdata(report: Report, targets: Mapping[str, Target]) -> Iterator[str]:
     """Each number of each result, under a label that no other has."""
     used: set[str] = set()
-    for result in report.results:
+    for result in report.measured:
         target = targets.get(result.target)
         warn = target.budget if target is not None else Budget()
         critical = target.critical if target is not None else Budget()
@@ -60,9 +60,9 @@ def _perfdata(report: Report, targets: Mapping[str, Target]) -> Iterator[str]:
             yield f"'{label}'={_value(value, unit)};{thresholds};0;{top}".rstrip(";")
 
 
-def _name(report: Report, result: Result) -> str:
+def _name(report: Report, result: Measured) -> str:
     """What was measured: the target, and the vantage and protocol where one of several."""
-    alike = [one for one in report.results if one.target == result.target and type(one) is type(result)]
+    alike = [one for one in report.measured if one.target == result.target and type(one) is type(result)]
     parts = [result.target]
     if any(one.vantage != result.vantage for one in alike):
         parts.append(result.vantage)
@@ -86,7 +86,7 @@ def _unused(label: str, used: set[str]) -> str:
 _Numbers = Iterator[tuple[str, float | None, str, tuple[float | None, float | None], str]]
 
 
-def _numbers(result: Result, warn: Budget, critical: Budget) -> _Numbers:
+def _numbers(result: Measured, warn: Budget, critical: Budget) -> _Numbers:
     """Name, value, unit, thresholds and most of each number of a result."""
     match result:
         case PingResult():

@@ -14,15 +14,15 @@ from hopscope.model.report import (
     FailureReport,
     Finding,
     HttpResult,
+    Measured,
     PingResult,
     Report,
     Request,
-    Result,
     StreamResult,
     TlsReport,
     TraceResult,
 )
-from hopscope.render import tables, terms, words
+from hopscope.render import layers, pictures, ranking, tables, terms, words
 from hopscope.render.blocks import Banner, Block, Card, Document, Field, Heading, Items, Paragraph, Tone
 from hopscope.render.words import clean, sentence
 
@@ -44,8 +44,11 @@ def outline(report: Report) -> Document:
             tone=verdict.status, status=status, sentence=sentence(verdict.summary), notes=tuple(_run(report))
         ),
         blocks=(
+            *ranking.blocks(report),
+            *layers.blocks(report),
             *_findings(report),
             *_targets(report),
+            *pictures.over_time(report),
             *_traces(report),
             *_requests(report),
             *_streams(report),
@@ -136,6 +139,7 @@ def _traces(report: Report) -> Iterator[Block]:
             yield Paragraph(_path(trace), "plain" if trace.reached else "warning")
             if trace.why:
                 yield Paragraph(sentence(trace.why), "warning")
+            yield from pictures.of_path(trace)
             if table := tables.hops(trace):
                 yield table
 
@@ -162,6 +166,7 @@ def _requests(report: Report) -> Iterator[Block]:
             yield Paragraph(" ".join(_answers(http)), "plain" if http.outcome == "ok" else "warning")
             if http.why:
                 yield Paragraph(sentence(http.why), "warning")
+            yield from pictures.of_requests(http)
             if table := tables.phases(http):
                 yield table
             if remarks := tuple(_remarks(http.requests)):
@@ -230,7 +235,7 @@ def _not_measured(report: Report) -> Iterator[Block]:
     limited = tuple(
         f"{_about(result)}: the measuring side was too busy, so nobody is blamed on this evidence; "
         f"{words.client(result.client)}."
-        for result in report.results
+        for result in report.measured
         if result.client.limited
     )
     if report.failures or limited:
@@ -298,7 +303,7 @@ def _reading(report: Report) -> Iterator[Block]:
 # ---- names and times ------------------------------------------------------------------------------------------------
 
 
-def _about(result: Result) -> str:
+def _about(result: Measured) -> str:
     """Which measurement: target, place, address and protocol."""
     address = f"{clean(result.address)}, " if result.address else ""
     protocol = words.protocol(result.protocol, result.port)

@@ -14,11 +14,11 @@ from hopscope.model.report import (
     Hop,
     HttpResult,
     Loss,
+    Measured,
     PingResult,
     Report,
     Request,
     Responder,
-    Result,
     StreamRequest,
     StreamResult,
     TraceResult,
@@ -37,7 +37,7 @@ UNSEEN_MS = 0.0005  # an "unattributed" below this would be printed as 0
 class _Line(Struct, frozen=True, kw_only=True):
     """What one line of the table of targets stands on: `probe` is what `delay` and `loss` were measured with."""
 
-    results: tuple[Result, ...]
+    results: tuple[Measured, ...]
     probe: str
     delay: Delay | None = None
     loss: Loss | None = None
@@ -46,8 +46,8 @@ class _Line(Struct, frozen=True, kw_only=True):
 
 def targets(report: Report) -> Table | None:
     """Every target from every vantage: delay, loss and variation, then what a request meets."""
-    groups: dict[tuple[str, str, str | None], tuple[Result, ...]] = {}
-    for result in report.results:
+    groups: dict[tuple[str, str, str | None], tuple[Measured, ...]] = {}
+    for result in report.measured:
         key = (result.target, result.vantage, result.address)
         groups[key] = (*groups.get(key, ()), result)
     lines = [line for results in groups.values() for line in _lines(results)]
@@ -140,7 +140,7 @@ def vantages(report: Report) -> Table | None:
 # ---- targets --------------------------------------------------------------------------------------------------------
 
 
-def _lines(results: tuple[Result, ...]) -> Iterator[_Line]:
+def _lines(results: tuple[Measured, ...]) -> Iterator[_Line]:
     """The lines for one address of a target from one vantage: one a ping, or else a trace, with a request beside it."""
     pings = [result for result in results if isinstance(result, PingResult)]
     traces = [result for result in results if isinstance(result, TraceResult)]
@@ -150,7 +150,7 @@ def _lines(results: tuple[Result, ...]) -> Iterator[_Line]:
         path = paths[index] if index < len(paths) else None
         http = https[index] if index < len(https) else None
         beside = traces if pings and not index else []
-        about: tuple[Result, ...] = tuple(result for result in (path, http, *beside) if result is not None)
+        about: tuple[Measured, ...] = tuple(result for result in (path, http, *beside) if result is not None)
         match path:
             case PingResult():
                 probe = words.protocol(path.protocol, path.port)

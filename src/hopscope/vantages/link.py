@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hopscope import __version__
 from hopscope.errors import VantageDownError
-from hopscope.model.plan import HttpTask, PingTask, ResolveTask, StreamTask, Task, TraceTask
+from hopscope.model.plan import HttpTask, PingTask, ResolveTask, RouteTask, StreamTask, Task, TraceTask
 from hopscope.model.record import (
     TAPE_NUMBER,
     Done,
@@ -27,6 +27,7 @@ from hopscope.model.record import (
     Probe,
     Record,
     Resolved,
+    Routed,
     Streamed,
 )
 from hopscope.net.clock import SystemClock
@@ -47,7 +48,7 @@ TELLING = 8
 """So many characters of a secret in a row are as bad as all of it."""
 HIDDEN = "(hidden)"
 
-About = Resolved | Probe | Extra | Drop | Exchange | Streamed | Failure | Done
+About = Resolved | Routed | Probe | Extra | Drop | Exchange | Streamed | Failure | Done
 """Records that are about a task."""
 Item = Record | VantageDownError
 
@@ -232,7 +233,7 @@ class Link:
                 raise VantageDownError(message.why, message.advice)
             case End():
                 raise VantageDownError(f"the hopscope there ended: {message.why or 'nobody knows why'}", "run again")
-            case Resolved() | Probe() | Extra() | Drop() | Exchange() | Streamed() | Failure() | Done():
+            case Resolved() | Routed() | Probe() | Extra() | Drop() | Exchange() | Streamed() | Failure() | Done():
                 self._deliver(message)
             case _:
                 self._count_strange(message)
@@ -284,7 +285,7 @@ def most_records(task: Task) -> int:
             expected = task.rounds * (task.max_ttl + 1)
         case HttpTask() | StreamTask():
             expected = task.cold + task.hot
-        case ResolveTask():
+        case ResolveTask() | RouteTask():
             expected = 1
         case _:
             assert_never(task)

@@ -14,6 +14,7 @@ from hopscope.model.plan import (
     PingTask,
     Protocol,
     ResolveTask,
+    RouteTask,
     StreamTask,
     Task,
     TraceTask,
@@ -25,7 +26,7 @@ from hopscope.net.clock import SystemClock
 from hopscope.net.ports import Channel, Clock
 from hopscope.net.prober import Prober
 from hopscope.net.resolve import interfaces, is_ours
-from hopscope.probes import ping, resolve, trace
+from hopscope.probes import ping, resolve, route, trace
 
 
 class LocalPlace:
@@ -69,6 +70,8 @@ class LocalPlace:
         match task:
             case ResolveTask():
                 records: AsyncGenerator[Record, None] = resolve.run(task_id, self._of_our_family(task), self)
+            case RouteTask():
+                records = route.run(task_id, task, self)
             case PingTask():
                 records = ping.run(task_id, task, self)
             case TraceTask():
