@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hopscope.lab.demo import demo_topology, planted
+from hopscope.lab.demo import PLACES, demo_topology, planted
 from hopscope.lab.layout import lay_out
 from hopscope.lab.verdict import kinds, mistakes
 
@@ -43,14 +43,20 @@ def test_the_planted_segment_is_named_and_the_limiter_is_not_blamed(tmp_path: Pa
     ]
     report = json.loads((folder / "report.json").read_text())
     lossy = [one for one in report["verdict"]["findings"] if one["kind"] == "lossy-from"]
-    assert [(one["target"], one["segment"]["to"]["address"]) for one in lossy] == [
-        ("ams-lossy", TRUTH.first_lossy.address)
+    assert [(*one["vantages"], one["target"], one["segment"]["to"]["address"]) for one in lossy] == [
+        (place, "ams-lossy", TRUTH.first_lossy[place].address) for place in PLACES
     ]
-    blamed = [one for one in report["verdict"]["findings"] if one["severity"] != "info"]
-    assert {one["target"]: one["kind"] for one in blamed} == {"ams-lossy": "lossy-from", "iad-slow": "server-slow"}
+    assert [one["name"] for one in report["vantages"]] == list(PLACES)
+    ranked = [one for one in report["results"] if one["kind"] == "comparison"]
+    assert (ranked[0]["target"], ranked[0]["rank"], ranked[0]["advice"]) == ("fra-clean", 1, "buy")
+    assert report["verdict"]["summary"].startswith("Buy fra-clean")
     assert report["partial"] is False
     wrong = replace(TRUTH, first_lossy=TRUTH.limiter, last_clean=TRUTH.before_limiter)
-    assert mistakes(folder / "report.json", wrong) == ("the lossy segment is (4, 5], not (5, 6]",)
+    assert mistakes(folder / "report.json", wrong) == (
+        "the lossy segment from berlin is (4, 5], not (5, 6]",
+        "the lossy segment from london is (4, 5], not (5, 6]",
+        "the lossy segment from newyork is (5, 6], not (6, 7]",
+    )
 
 
 @pytest.mark.loopback

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from hopscope.analysis import stream as streaming
+from hopscope.analysis.alike import Alike, grouped, places
 from hopscope.analysis.case import Case, cases
 from hopscope.analysis.instants import iso_or_none
 from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss_of, ping_result, trace_result
@@ -235,19 +236,25 @@ def _summary(plan: Plan | None, found_cases: Sequence[Case], findings: Sequence[
         if len(plan.targets) == 1:
             return f"{plan.targets[0].name} is well: {_well(plan.targets[0], found_cases)}."
         return f"All {len(plan.targets)} targets are well."
-    sentences = [f"{AREAS.get(one.kind, 'Network')}: {_named(one, plan)}." for one in bad[:SENTENCES]]
-    if len(bad) > SENTENCES:
-        sentences.append(f"And {how_many(len(bad) - SENTENCES, 'finding')} more.")
+    groups = grouped(bad)
+    sentences = [f"{AREAS.get(group[0].kind, 'Network')}: {_named(group, plan)}." for group in groups[:SENTENCES]]
+    if len(groups) > SENTENCES:
+        sentences.append(f"And {how_many(len(groups) - SENTENCES, 'finding')} more.")
     well = len(plan.targets) - len({one.target for one in bad if one.target is not None})
     if well and len(plan.targets) > 1:
         sentences.append(f"{well} of {len(plan.targets)} targets {'is' if well == 1 else 'are'} well.")
     return " ".join(sentences)
 
 
-def _named(one: Finding, plan: Plan) -> str:
-    """A finding's sentence with its target in front, where there are several."""
+def _named(group: Alike, plan: Plan) -> str:
+    """A group's first sentence, with its target in front where there are several, and its places behind."""
+    one = group[0]
     prefix = f"{one.target} – " if one.target is not None and len(plan.targets) > 1 else ""
-    return prefix + one.why
+    seen_from = places(group)
+    several = len(plan.vantages) > 1 and one.target is not None
+    first, *others = seen_from or ("",)
+    also = f"; likewise from {' and '.join(others)}" if others else ""
+    return prefix + one.why + (f" (from {first}{also})" if several else "")
 
 
 def _failures(book: Book) -> Iterator[FailureReport]:

@@ -19,7 +19,7 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the emulated links.")] = 1,
     loopback: Annotated[bool, typer.Option("--loopback", help="Only the part that needs no network in a box.")] = False,
 ) -> int:
-    """Measure stand-in datacentres on this machine and check the verdict against the planted truth.
+    """Compare stand-in datacentres from three places, on this machine; check the verdict against the planted truth.
 
     One is clean, one loses 12 % behind a router that limits its replies, one has a slow server. It takes 40 seconds.
     Example: hopscope demo
@@ -37,7 +37,7 @@ def demo(
         typer.echo(f"Left out: the network in a box{''.join(f' – {line}' for line in missing)}.", err=True)
         wrong = play.on_loopback(folder)
     else:
-        typer.echo("Three datacentres stand, eight routers before them. Measuring takes 40 seconds.", err=True)
+        typer.echo("Three datacentres stand, three places measure them at once. That takes 40 seconds.", err=True)
         wrong = play.on_network(folder, seed)
     for line in wrong:
         typer.echo(f"not as planted: {line}", err=True)

@@ -26,13 +26,16 @@ def exit_code(report: Report, signal: int | None = None) -> int:
     return SIGNALLED + signal if signal is not None else EXIT_CODES[report.verdict.status]
 
 
-def show(report: Report, format_: Format, out: Path | None, *, quiet: bool = False) -> None:
-    """Print the report on standard output, or write it to a file and print nothing."""
+def show(report: Report, format_: Format, out: Path | None, *, quiet: bool = False, brief: bool = False) -> None:
+    """Print the report on standard output, or write it to a file and print nothing.
+
+    `brief`: a text may leave out the numbers that the files beside it hold.
+    """
     if out is not None:
         file.document(out, RENDERERS[format_](report))
         return
     if format_ is Format.text:
-        streams.say([_headline(report) if quiet else on_terminal(report)])
+        streams.say([_headline(report) if quiet else on_terminal(report, brief=brief)])
         return
     with signals.held():
         streams.say(RENDERERS[format_](report), utf8=True)
@@ -44,12 +47,12 @@ def _headline(report: Report) -> str:
     return f"{report.verdict.status}: {clean(report.verdict.summary, 2000)}\n"
 
 
-def on_terminal(report: Report) -> str:
+def on_terminal(report: Report, *, brief: bool = False) -> str:
     """The report as a terminal shows it, in its width and, where it may, in colour."""
     from hopscope.render import terminal
 
     width = min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
-    return terminal.render(report, width=width, colour=colourful())
+    return terminal.render(report, width=width, colour=colourful(), brief=brief)
 
 
 def colourful() -> bool:

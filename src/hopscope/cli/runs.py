@@ -64,7 +64,7 @@ def run(
     outcome = measure(plan, write=tape.write, quiet=quiet)
     tape.close()
     paths = write_documents(outcome.report, folder)
-    show(outcome.report, chosen(format_, json=json), None, quiet=quiet)
+    show(outcome.report, chosen(format_, json=json), None, quiet=quiet, brief=len(plan.vantages) > 1)
     streams.tell(f"report: {paths['html']}\n")
     return exit_code(outcome.report, outcome.signal)
 

@@ -1,7 +1,7 @@
 """The demo, played: build what this machine allows, run hopscope against it as a user would, hold it to the truth.
 
-The rule: hopscope runs as a program of its own, inside the client's namespace; nothing here knows its insides, only
-the report it wrote.
+The rule: hopscope runs as a program of its own, which starts agents inside the namespaces of its three places; nothing
+here knows its insides, only the report it wrote.
 """
 
 import socket
@@ -15,11 +15,12 @@ from pathlib import Path
 import msgspec
 
 from hopscope.lab.box import Lab
-from hopscope.lab.demo import YOU, demo_targets, demo_topology, planted
+from hopscope.lab.demo import demo_targets, demo_topology, planted
 from hopscope.lab.orders import Config
 from hopscope.lab.topology import Inference
 from hopscope.lab.verdict import Expected, kinds, mistakes
 
+HOPSCOPE = (sys.executable, "-m", "hopscope")
 DEADLINE = "100s"
 MEASURED = {0, 1, 2}
 """Exit codes of a run that came to a verdict."""
@@ -56,8 +57,8 @@ def on_network(folder: Path, seed: int) -> tuple[str, ...]:
     """
     with Lab(demo_topology(), seed=seed) as lab:
         file = lab.folder / "demo.toml"
-        file.write_text(demo_targets(lab), encoding="utf-8")
-        wrong = _run(lab.argv(YOU, _hopscope(file, folder)))
+        file.write_text(demo_targets(lab, HOPSCOPE), encoding="utf-8")
+        wrong = _run(_argv("compare", file, folder))
         return wrong or mistakes(folder / "report.json", planted(lab.layout))
 
 
@@ -71,17 +72,17 @@ def on_loopback(folder: Path) -> tuple[str, ...]:
         text = LOOPBACK_TARGETS.format(fast=ports[0], slow=ports[1], closed=ports[2])
         file.write_text(text, encoding="utf-8")
         expected: Expected = {"fast": frozenset(), "slow": frozenset({"server-slow"}), "closed": frozenset({"refused"})}
-        return _run(_hopscope(file, folder)) or kinds(folder / "report.json", expected)
+        return _run(_argv("run", file, folder)) or kinds(folder / "report.json", expected)
 
 
-def _hopscope(file: Path, folder: Path) -> list[str]:
-    return [sys.executable, "-m", "hopscope", "run", str(file), "--out", str(folder), "--timeout", DEADLINE]
+def _argv(command: str, file: Path, folder: Path) -> list[str]:
+    return [*HOPSCOPE, command, str(file), "--out", str(folder), "--timeout", DEADLINE]
 
 
 def _run(argv: Sequence[str]) -> tuple[str, ...]:
     """Run hopscope with its output on ours; what went wrong if it came to no verdict."""
     code = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL).returncode
-    return () if code in MEASURED else (f"hopscope run ended with exit code {code}",)
+    return () if code in MEASURED else (f"hopscope ended with exit code {code}",)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from hopscope.analysis import say
 from hopscope.model.report import (
     ClaimReport,
-    FailureReport,
-    Finding,
     HttpResult,
     Measured,
     PingResult,
@@ -22,23 +20,23 @@ from hopscope.model.report import (
     TlsReport,
     TraceResult,
 )
-from hopscope.render import layers, pictures, ranking, tables, terms, words
-from hopscope.render.blocks import Banner, Block, Card, Document, Field, Heading, Items, Paragraph, Tone
+from hopscope.render import cards, layers, matrix, pictures, ranking, tables, terms, words
+from hopscope.render.blocks import Banner, Block, Document, Heading, Items, Paragraph
 from hopscope.render.words import clean, sentence
 
 _INSTANT = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)(\.\d+)?Z", re.ASCII)
 
 TOOL = "hopscope"
-MAX_NAMES = 4  # of targets or vantages named in one line
+ELSEWHERE = "Every series, path and request stands in the report."
 
 
-def outline(report: Report) -> Document:
-    """The whole document."""
+def outline(report: Report, *, brief: bool = False) -> Document:
+    """The whole document; `brief` is what people act on, without the numbers it stands on."""
     verdict = report.verdict
     status = terms.STATUSES[verdict.status]
     return Document(
         title=" – ".join(
-            part for part in (status, _names([clean(target.name) for target in report.targets]), TOOL) if part
+            part for part in (status, words.names([clean(target.name) for target in report.targets]), TOOL) if part
         ),
         banner=Banner(
             tone=verdict.status, status=status, sentence=sentence(verdict.summary), notes=tuple(_run(report))
@@ -46,15 +44,12 @@ def outline(report: Report) -> Document:
         blocks=(
             *ranking.blocks(report),
             *layers.blocks(report),
-            *_findings(report),
-            *_targets(report),
-            *pictures.over_time(report),
-            *_traces(report),
-            *_requests(report),
-            *_streams(report),
+            *cards.findings(report),
+            *matrix.blocks(report),
+            *(() if brief else _numbers(report)),
             *_not_measured(report),
             *_places(report),
-            *_reading(report),
+            *((Paragraph(ELSEWHERE, "quiet"),) if brief else _reading(report)),
         ),
     )
 
@@ -69,51 +64,22 @@ def _run(report: Report) -> Iterator[str]:
     parts = [
         f"hopscope {clean(report.tool_version)}",
         clean(report.command),
-        _names(places, "from"),
+        words.names(places, "from"),
         _span(report.started_at, report.finished_at),
     ]
     yield " · ".join(part for part in parts if part)
 
 
-def _findings(report: Report) -> Iterator[Block]:
-    order = {severity: rank for rank, severity in enumerate(terms.WORST_FIRST)}
-    findings = sorted(report.verdict.findings, key=lambda finding: order[finding.severity])
-    acute = [finding for finding in findings if finding.severity != "info"]
-    known = [finding for finding in findings if finding.severity == "info"]
-    if acute:
-        yield Heading("What was found")
-        yield from (_card(finding) for finding in acute)
-    if known:
-        yield Heading("Worth knowing, nothing to mend")
-        yield from (_card(finding) for finding in known)
-
-
-def _card(finding: Finding) -> Card:
-    place = words.place(finding)
-    facts = words.evidence(finding.evidence)
-    fields = [Field("What", sentence(finding.why))]
-    if place:
-        fields.append(Field("Where", place))
-    fields.append(Field("Whose", words.owner(finding.owner)))
-    fields.append(Field("How sure", words.sureness(finding)))
-    if finding.next_step:
-        fields.append(Field("Next step", sentence(finding.next_step), "strong"))
-    if facts:
-        fields.append(Field("Numbers", facts, "quiet"))
-    about = [
-        clean(finding.target) if finding.target else "",
-        _names([clean(name) for name in finding.vantages], "from"),
-    ]
-    return Card(
-        tone=finding.severity,
-        badge=terms.SEVERITIES[finding.severity],
-        title=terms.FINDINGS[finding.kind],
-        about=" ".join(part for part in about if part),
-        fields=tuple(fields),
-    )
-
-
 # ---- what it stands on ----------------------------------------------------------------------------------------------
+
+
+def _numbers(report: Report) -> Iterator[Block]:
+    """What the verdict stands on."""
+    yield from _targets(report)
+    yield from pictures.over_time(report)
+    yield from _traces(report)
+    yield from _requests(report)
+    yield from _streams(report)
 
 
 def _targets(report: Report) -> Iterator[Block]:
@@ -240,27 +206,9 @@ def _not_measured(report: Report) -> Iterator[Block]:
     )
     if report.failures or limited:
         yield Heading("Not measured, or measured badly")
-        yield from (_failure(failure) for failure in report.failures)
+        yield from (cards.failure(failure) for failure in report.failures)
         if limited:
             yield Items(limited, "unknown")
-
-
-def _failure(failure: FailureReport) -> Card:
-    tone: Tone = "quiet" if failure.kind == "skipped" else "unknown"
-    fields = [Field("Why", sentence(failure.why))]
-    if failure.advice:
-        fields.append(Field("Remedy", sentence(failure.advice), "strong"))
-    about = [
-        clean(failure.target) if failure.target else "",
-        f"from {clean(failure.vantage)}" if failure.vantage else "",
-    ]
-    return Card(
-        tone=tone,
-        badge=failure.kind,
-        title=terms.FAILURES[failure.kind],
-        about=" ".join(part for part in about if part),
-        fields=tuple(fields),
-    )
 
 
 def _places(report: Report) -> Iterator[Block]:
@@ -308,14 +256,6 @@ def _about(result: Measured) -> str:
     address = f"{clean(result.address)}, " if result.address else ""
     protocol = words.protocol(result.protocol, result.port)
     return f"{clean(result.target)} from {clean(result.vantage)} ({address}{protocol})"
-
-
-def _names(names: list[str], word: str = "") -> str:
-    """A few names, and how many more there are."""
-    if not names:
-        return ""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{word} {', '.join(names[:MAX_NAMES])}{more}".lstrip()
 
 
 def _span(start: str | None, end: str | None) -> str:

@@ -40,9 +40,9 @@ STYLES: dict[Tone, str] = {
 }
 
 
-def render(report: Report, *, width: int, colour: bool) -> str:
-    """The report for a terminal of this width, with or without colour."""
-    document = outline(report)
+def render(report: Report, *, width: int, colour: bool, brief: bool = False) -> str:
+    """The report for a terminal of this width, with or without colour; `brief` leaves out what it stands on."""
+    document = outline(report, brief=brief)
     out = StringIO()
     console = Console(
         file=out,

@@ -15,6 +15,7 @@ from hopscope.render.terms import DASH
 
 NAME_LENGTH = 120
 SENTENCE_LENGTH = 1200
+MAX_NAMES = 4  # of targets or vantages named in one line
 
 DIRECTIONS = {
     "forward": "on the way to the target",
@@ -41,6 +42,14 @@ def shown(char: str) -> str:
 def sentence(text: str) -> str:
     """A sentence of the report, clean; it may quote names that are not ours."""
     return clean(text, SENTENCE_LENGTH)
+
+
+def names(known: list[str], word: str = "") -> str:
+    """A few names, clean already, and how many more there are."""
+    if not known:
+        return ""
+    more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
+    return f"{word} {', '.join(known[:MAX_NAMES])}{more}".lstrip()
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""Places × targets → one table: how each target looks from each place, and which places could not look.
+
+A target's outcome and a place's failure never share a word (method 6.1): where the place failed, the cell says so and
+nothing of the target. Only drawn where there are several places.
+"""
+
+from collections.abc import Iterator
+
+from hopscope.model.report import (
+    Delay,
+    Finding,
+    HttpResult,
+    Loss,
+    Measured,
+    PingResult,
+    Report,
+    StreamResult,
+    TraceResult,
+)
+from hopscope.render import terms, words
+from hopscope.render.blocks import Block, Cell, Column, Heading, Table, Tone
+from hopscope.render.terms import DASH
+from hopscope.render.words import cell_ms, clean
+
+NAME_LENGTH = 24
+LEAST_PLACES = 2
+
+
+def blocks(report: Report) -> Iterator[Block]:
+    """The table; nothing where one place measured alone."""
+    if len(report.vantages) < LEAST_PLACES or not report.targets:
+        return
+    failed = {one.name for one in report.vantages if one.outcome in terms.DID_NOT_MEASURE}
+    columns = (
+        Column("target"),
+        *(Column(clean(one.name, NAME_LENGTH), number=True) for one in report.vantages),
+    )
+    rows = tuple(
+        (
+            Cell(clean(target.name), (terms.STATUSES[target.status],)),
+            *(
+                Cell(DASH, ("place failed",), tone="quiet")
+                if place.name in failed
+                else _cell(_of(report.measured, target.name, place.name), _worst(report, target.name, place.name))
+                for place in report.vantages
+            ),
+        )
+        for target in report.targets
+    )
+    yield Heading("From each place")
+    yield Table(caption="Round trip p50 (milliseconds), and what stands out", columns=columns, rows=rows)
+
+
+def _of(results: tuple[Measured, ...], target: str, place: str) -> list[Measured]:
+    return [one for one in results if one.target == target and one.vantage == place]
+
+
+def _worst(report: Report, target: str, place: str) -> Finding | None:
+    """The worst finding above info about a target from a place; they come sorted, the worst first."""
+    mine = (one for one in report.verdict.findings if one.target == target and place in one.vantages)
+    return next((one for one in mine if one.severity != "info"), None)
+
+
+def _cell(results: list[Measured], worst: Finding | None) -> Cell:
+    """Round trip, then loss and server time where they say something, then the worst finding."""
+    if not results:
+        return Cell(DASH, ("not measured",), tone="quiet")
+    delay, loss = _path(results)
+    server = _server(results)
+    below = [f"loss {words.cell_ratio(loss.ratio)}"] if loss is not None and loss.lost else []
+    below += [f"server {cell_ms(server)}"] if server is not None else []
+    below += [terms.FINDINGS[worst.kind]] if worst is not None else []
+    tone: Tone = "plain" if worst is None else worst.severity
+    return Cell(cell_ms(delay.p50_ms if delay is not None else None), tuple(below), tone=tone)
+
+
+def _path(results: list[Measured]) -> tuple[Delay | None, Loss | None]:
+    """Delay and loss of the series that was answered first, else of the trace."""
+    pings = [one for one in results if isinstance(one, PingResult)]
+    for ping in pings:
+        if ping.loss.received:
+            return ping.delay, ping.loss
+    for trace in results:
+        if isinstance(trace, TraceResult) and trace.end_to_end.loss.received:
+            return trace.end_to_end.delay, trace.end_to_end.loss
+    for asked in results:
+        if isinstance(asked, HttpResult | StreamResult) and asked.summary.network.n:
+            return asked.summary.network, pings[0].loss if pings else None
+    return None, pings[0].loss if pings else None
+
+
+def _server(results: list[Measured]) -> float | None:
+    """The median time beyond the TCP endpoint."""
+    asked = (one for one in results if isinstance(one, HttpResult | StreamResult))
+    return next((one.summary.server.p50_ms for one in asked if one.summary.server.p50_ms is not None), None)
