@@ -8,7 +8,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from typing import Literal
 
 from msgspec import Struct
@@ -72,12 +72,14 @@ def run(
     the tape cannot be written; what was written stays readable. `openers` makes a place of each kind of vantage.
     """
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # a loop half made or half closed must not be torn
     try:
         return asyncio.run(_Session(plan, environ, write, listen, openers).whole())
     finally:
         with suppress(ValueError):  # elsewhere than in the main thread no signal was taken
             for number, handler in handlers.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Session:
@@ -119,10 +121,24 @@ class _Session:
 
     async def whole(self) -> Ended:
         """The run from its first line to its last."""
+        with self._hearing():
+            return await self._measured()
+
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
+        """Let signals through, as calls of `_end`; outside they wait."""
         loop = asyncio.get_running_loop()
         for number, why in SIGNALS.items():
             with suppress(NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, self._end, why, number)
+        blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    async def _measured(self) -> Ended:
+        """Everything between the first record and the last."""
         self._emit(Run(tape=TAPE_NUMBER, tool_version=__version__, command=self._plan.command, at=self._now()))
         self._emit(Planned(plan=self._plan))
         try:

@@ -58,19 +58,32 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    if frame is not None and frame.f_code.co_filename.startswith(IMPORTING) and _alarm_is_free():
-        # Raised in a callback of the import system an exception would be printed and lost: come again in a moment.
-        _Pending.number = number
-        signal.signal(signal.SIGALRM, _again)
-        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    if _importing(frame) and _alarm_is_free():
+        _come_again(number)
         return
     raise InterruptedCommandError(number)
 
 
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a callback of the import system was interrupted: an exception from there would be printed and lost."""
+    return frame is not None and frame.f_code.co_filename.startswith(IMPORTING)
+
+
+def _come_again(number: int) -> None:
+    _Pending.number = number
+    signal.signal(signal.SIGALRM, _again)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+
 def _again(number: int, frame: FrameType | None) -> None:
+    """Send the signal once more, to whoever hears it by now: a run may have begun, which takes it more gently."""
     del number
+    first = _Pending.number or signal.SIGINT
+    if _importing(frame):
+        _come_again(first)
+        return
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    _raise(_Pending.number or signal.SIGINT, frame)
+    signal.raise_signal(first)
 
 
 def _alarm_is_free() -> bool:
