@@ -3,7 +3,7 @@
 import pytest
 
 from hopscope.lab.layout import Hop, Layout, lay_out
-from hopscope.lab.topology import Client, Host, LabError, Link, Node, Router, Topology
+from hopscope.lab.topology import Block, Client, Host, LabError, Link, Node, Router, Topology
 
 TREE = Topology(
     nodes=(
@@ -103,6 +103,8 @@ C_R, R_H = Link(a="c", b="r"), Link(a="r", b="h")
         ((C, R), (C_R, Link(a="r", b="r")), "to itself"),
         ((C, R, H), (C_R,), "h has no link"),
         ((C, R, H), (C_R, R_H, Link(a="c", b="h")), "c has 2 links"),
+        ((C, Router(name="r", blocks=(Block(to="x"),)), H), (C_R, R_H), "r blocks 'x'"),
+        ((C, Router(name="r", blocks=(Block(to="r"),)), H), (C_R, R_H), "r blocks 'r'"),
         ((Client(name="c", address="11.0.0.300"), R), (C_R,), "address of c"),
         ((Client(name="c", address="11.0.0.1"), Router(name="r", address="11.0.0.1")), (C_R,), "is taken"),
         ((Client(name="c", prefix="11.0.0.1/24"), R), (C_R,), "prefix 11.0.0.1/24 of c"),

@@ -3,7 +3,7 @@
 import pytest
 
 from hopscope.errors import HopscopeError
-from hopscope.lab.topology import CLEAN, Impairment, Inference, LabError, Link
+from hopscope.lab.topology import CLEAN, Block, Impairment, Inference, LabError, Link
 
 
 @pytest.mark.parametrize("loss", [-0.01, 1.01, 12.0])
@@ -25,6 +25,10 @@ def test_loss_is_a_ratio(loss: float) -> None:
         lambda: Inference(port=80, think_ms=-1),
         lambda: Inference(port=80, slots=0),
         lambda: Inference(port=80, models=()),
+        lambda: Inference(port=80, status=100),
+        lambda: Inference(port=80, status=600),
+        lambda: Block(to="h", port=0),
+        lambda: Block(to="h", port=65536),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: type) -> None:

@@ -128,6 +128,31 @@ def test_a_syn_that_had_to_be_sent_again_is_a_loss_even_when_it_is_answered() ->
         assert ours._dials == {}
 
 
+def test_a_refusal_of_the_second_syn_is_no_answer_to_the_first() -> None:
+    with channel() as ours, listener(backlog=0) as server, socket.socket() as first:
+        port = server.getsockname()[1]
+        first.connect((HOME[4], port))
+        ours.send(flight(ours, HOME[4], port=port))
+        while "02" not in connections(port):
+            pass
+        server.close()  # now nobody listens: the second SYN, a second later, is refused
+        assert arrivals(ours, 1, longest_s=2) == []
+        assert ours._dials == {}
+
+
+def test_a_probe_of_a_path_is_one_syn_and_given_up_before_the_kernel_sends_a_second() -> None:
+    with channel() as ours, full() as port:
+        ours.send(flight(ours, HOME[4], port=port))  # of a series, and waited for longer
+        ours.send(flight(ours, HOME[4], seq=1, ttl=9, port=port))
+        sent = ours._clock.now()
+        assert len(ours._dials) == 2
+        wish = ours.wake_at()
+        assert wish is not None
+        assert wish < sent + SECOND
+        assert arrivals(ours, 1, longest_s=1.1) == []
+        assert [dial.flight.shot.seq for dial in ours._dials.values()] == [0]
+
+
 def test_nothing_half_open_and_no_time_wait_stays_behind() -> None:
     with channel() as ours, listener() as server:
         port = server.getsockname()[1]

@@ -87,7 +87,11 @@ def ping(
 def trace(
     host: Annotated[str, typer.Argument(metavar="HOST", help="Name or address.")],
     *,
-    icmp: Annotated[bool, typer.Option("--icmp", help="By ICMP echo (the default).")] = True,
+    icmp: Annotated[bool, typer.Option("--icmp", help="By ICMP echo (the default).")] = False,
+    tcp: Annotated[bool, typer.Option("--tcp", help="By TCP SYN.")] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Port of TCP probes (443).", show_default=False)
+    ] = None,
     count: Count = None,
     interval: Interval = None,
     first_ttl: Annotated[int, typer.Option("-f", "--first", min=1, max=255, help="First TTL.")] = 1,
@@ -110,7 +114,12 @@ def trace(
     from hopscope.cli import asking
     from hopscope.model.plan import Target
 
-    del icmp
+    if icmp and tcp:
+        message = "--icmp and --tcp exclude each other"
+        raise UsageError(message, "give one of them")
+    if port is not None and not tcp:
+        message = "--port is of TCP probes, and ICMP has no ports"
+        raise UsageError(message, f"write --tcp --port {port}")
     if first_ttl > max_ttl:
         message = f"first TTL {first_ttl} is beyond the last, {max_ttl}"
         raise UsageError(message, "give -f no more than -m")
@@ -118,6 +127,8 @@ def trace(
         name="",
         host="",
         probes=("trace",),
+        trace_protocol="tcp" if tcp else None,
+        port=port,
         family=family(four=four, six=six),
         rounds=count or TRACE_ROUNDS,
         round_interval_ns=interval_ns(interval, TRACE_INTERVAL_NS),

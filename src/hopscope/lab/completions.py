@@ -54,7 +54,7 @@ class Chat(Struct, frozen=True, kw_only=True):
 class Refusal(Exception):
     """A request that is answered with an error: its status, OpenAI's code, the message."""
 
-    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
         self.status = status
         self.code = code

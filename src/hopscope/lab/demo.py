@@ -32,12 +32,12 @@ MODEL = "stand-in"
 HTTPS = 443
 
 SITES = {
-    BERLIN: "lat = 52.52, lon = 13.40, name = \"Berlin\"",
-    LONDON: "lat = 51.51, lon = -0.13, name = \"London\"",
-    NEW_YORK: "lat = 40.71, lon = -74.01, name = \"New York\"",
-    CLEAN_TARGET: "lat = 50.11, lon = 8.68, name = \"Frankfurt\"",
-    LOSSY_TARGET: "lat = 52.37, lon = 4.90, name = \"Amsterdam\"",
-    SLOW_TARGET: "lat = 39.04, lon = -77.49, name = \"Ashburn\"",
+    BERLIN: 'lat = 52.52, lon = 13.40, name = "Berlin"',
+    LONDON: 'lat = 51.51, lon = -0.13, name = "London"',
+    NEW_YORK: 'lat = 40.71, lon = -74.01, name = "New York"',
+    CLEAN_TARGET: 'lat = 50.11, lon = 8.68, name = "Frankfurt"',
+    LOSSY_TARGET: 'lat = 52.37, lon = 4.90, name = "Amsterdam"',
+    SLOW_TARGET: 'lat = 39.04, lon = -77.49, name = "Ashburn"',
 }
 PRICES = {CLEAN_TARGET: 2300, LOSSY_TARGET: 1900, SLOW_TARGET: 2100}
 
@@ -141,9 +141,13 @@ def demo_targets(lab: Lab, hopscope: tuple[str, ...]) -> str:
     ]
     targets = [
         TARGET.format(
-            name=name, address=lab.address(name), model=MODEL, ca_file=lab.ca_file, site=SITES[name],
+            name=name,
+            address=lab.address(name),
+            model=MODEL,
+            ca_file=lab.ca_file,
+            site=SITES[name],
             price=PRICES[name],
-        )  # fmt: skip
+        )
         for name in TARGETS
     ]
     return DEFAULTS + "".join((*places, *targets))

@@ -13,11 +13,12 @@ import asyncio
 import os
 import selectors
 import signal
+import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import TextIO
@@ -27,13 +28,12 @@ import msgspec
 from hopscope.lab.completions import DONE, Chat, Frame, Refusal, Usage, error, models, read_chat
 from hopscope.lab.meter import Course, Meter
 from hopscope.lab.orders import Config, Instant, Truth
-from hopscope.lab.topology import Inference
+from hopscope.lab.topology import FIRST_FINAL_STATUS, LAST_STATUS, Inference
 from hopscope.lab.webserver import Request, Responder, listen
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 STATUS_ROUTE = "/status/"
-FIRST_FINAL_STATUS, LAST_STATUS = 200, 599
 MS_PER_S = 1e3
 NS_PER_S = 1e9
 STDIN = 0
@@ -89,6 +89,8 @@ class StandIn:
         completion: _Completion | None = None
         route = request.path.partition("?")[0]
         try:
+            if self._server.fault == "hangs":
+                await asyncio.Event().wait()
             self._admit(route, request)
             if (request.method, route) == ("POST", "/v1/chat/completions"):
                 completion = self._completion(request)
@@ -103,7 +105,9 @@ class StandIn:
             self._write_down(request, respond, completion)
 
     def _admit(self, route: str, request: Request) -> None:
-        key = self._server.api_key
+        status, key = self._server.status, self._server.api_key
+        if status is not None and route != "/metrics":
+            raise Refusal(status, "as_set", f"status {status}, as the lab has set it")
         given = request.headers.get("authorization")
         if key is not None and route.startswith("/v1/") and given != f"Bearer {key}":
             raise Refusal(HTTPStatus.UNAUTHORIZED, "invalid_api_key", "Incorrect API key provided")
@@ -226,11 +230,23 @@ async def _serve(config: Config, truth: TextIO) -> None:
     stand_in = StandIn(config.server, truth)
     owner_gone = asyncio.Event()
     asyncio.get_running_loop().add_reader(STDIN, owner_gone.set)
-    async with await listen(config.address, config.server.port, stand_in.handle, tls):
+    async with AsyncExitStack() as open_:
+        if config.server.fault == "full":
+            open_.enter_context(_full(config.address, config.server.port))
+        else:
+            server = await listen(config.address, config.server.port, stand_in.handle, tls)
+            await open_.enter_async_context(server)
         sys.stdout.write("listening\n")
         sys.stdout.flush()
         await owner_gone.wait()
         os._exit(0)  # requests under way die with the lab
+
+
+@contextmanager
+def _full(address: str, port: int) -> Iterator[None]:
+    """A listener whose queue holds one connection (listen(2) and Linux: the backlog and one), and that one is ours."""
+    with socket.create_server((address, port), backlog=0), socket.create_connection((address, port)):
+        yield
 
 
 def _select_loop() -> asyncio.AbstractEventLoop:

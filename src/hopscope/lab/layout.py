@@ -143,6 +143,7 @@ def _check(topology: Topology) -> None:
             raise LabError(f"link from {link.a} to itself", "Name two nodes.")
     for node in topology.nodes:
         _check_links(node, sum(node.name in (link.a, link.b) for link in topology.links))
+        _check_blocks(node, names)
 
 
 def _check_links(node: Node, count: int) -> None:
@@ -150,6 +151,12 @@ def _check_links(node: Node, count: int) -> None:
         raise LabError(f"node {node.name} has no link", "Add one.")
     if count > 1 and not isinstance(node, Router):
         raise LabError(f"{node.name} has {count} links", "A client or host has one; put a router before it.")
+
+
+def _check_blocks(node: Node, names: list[str]) -> None:
+    for block in node.blocks if isinstance(node, Router) else ():
+        if block.to not in names or block.to == node.name:
+            raise LabError(f"{node.name} blocks {block.to!r}", "Name another node of the topology.")
 
 
 class _Pool:

@@ -35,6 +35,7 @@ ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER = 3, 11, 12
 LIMITED_TYPES = 1 << ICMP_UNREACHABLE | 1 << ICMP_TIME_EXCEEDED | 1 << ICMP_PARAMETER
 NEVER_MS = 2**31 - 1  # an ICMP error every 24 days, the first after that time
 WHOLE_HOST_PER_S = 1_000_000
+UNREACHABLE_TABLE = 100
 FILTER_RULES, LOCAL_RULE = 100, 200  # places of the routing rules; the kernel's own first one is 0
 
 
@@ -259,12 +260,34 @@ def _wiring(layout: Layout, node: Node) -> Iterator[str]:
         yield f"neigh replace {own.peer_address} lladdr {own.peer_mac} dev {own.name} nud permanent"
     for route in layout.routes(node.name):
         yield f"route add {route.destination} via {route.via} dev {route.interface} src {route.source}"
-    if isinstance(node, Host) and node.filtered_ports:
-        # A rule that says blackhole drops without a word; the local table's own rule must move behind it.
-        for port in node.filtered_ports:
-            for protocol in ("tcp", "udp"):
-                rule = f"iif {interfaces[0].name} ipproto {protocol} dport {port}"
-                yield f"rule add pref {FILTER_RULES} {rule} blackhole"
+    match node:
+        case Router() if node.blocks:
+            yield from _blocking(layout, node)
+        case Host():
+            yield from _filtering(node, interfaces[0].name)
+        case Router() | Client():
+            pass
+
+
+def _blocking(layout: Layout, router: Router) -> Iterator[str]:
+    """Routing rules in the place of routes; what is for the router itself is looked up before them.
+
+    A rule that says unreachable speaks of the network (code 0); of the host (code 1) only a route does.
+    """
+    verbs = {"prohibit": "prohibit", "unreachable": f"lookup {UNREACHABLE_TABLE}", "blackhole": "blackhole"}
+    yield f"route add unreachable default table {UNREACHABLE_TABLE}"
+    for block in router.blocks:
+        which = "" if block.port is None else f" ipproto tcp dport {block.port}"
+        for address in dict.fromkeys(own.address for own in layout.interfaces[block.to]):
+            yield f"rule add pref {FILTER_RULES} to {address}{which} {verbs[block.how]}"
+
+
+def _filtering(host: Host, interface: str) -> Iterator[str]:
+    """A rule that says blackhole drops without a word; the local table's own rule must move behind it."""
+    which = [f" ipproto {protocol} dport {port}" for port in host.filtered_ports for protocol in ("tcp", "udp")]
+    rules = ["", *which] if host.down else which
+    if rules:
+        yield from (f"rule add pref {FILTER_RULES} iif {interface}{rule} blackhole" for rule in rules)
         yield f"rule add pref {LOCAL_RULE} lookup local"
         yield "rule del pref 0"
 

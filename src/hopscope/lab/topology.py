@@ -13,7 +13,11 @@ from hopscope.errors import HopscopeError
 PROVIDER_PREFIX = "11.0.0.0/8"
 MAX_PORT = 65535
 
+FIRST_FINAL_STATUS, LAST_STATUS = 200, 599
+
 Tls = Literal["lab-ca", "self-signed", "expired", "wrong-name"]
+Verb = Literal["prohibit", "unreachable", "blackhole"]
+Fault = Literal["hangs", "full"]
 
 
 class LabError(HopscopeError):
@@ -55,7 +59,10 @@ class Inference(Struct, frozen=True, kw_only=True):
 
     queue_ms and prefill_ms pass before the first token, per_token_ms before each later one, think_ms before the
     head of any plain GET. slots: requests decoded at once, more wait (None: no limit). names: what the certificate
-    is for besides the host's address.
+    is for besides the host's address. api_key: what /v1 asks for, else 401. A model that is not in models is 404.
+
+    status: what every request but /metrics is answered with, at once (503: overloaded). fault: "hangs" takes requests
+    and never answers; "full" never accepts and has its queue full, so that a connection gets no answer at all.
     """
 
     port: int
@@ -69,6 +76,8 @@ class Inference(Struct, frozen=True, kw_only=True):
     slots: int | None = None
     models: tuple[str, ...] = ("stand-in",)
     api_key: str | None = None
+    status: int | None = None
+    fault: Fault | None = None
 
     def __post_init__(self) -> None:
         """Refuses settings under which no request could be answered."""
@@ -80,6 +89,8 @@ class Inference(Struct, frozen=True, kw_only=True):
             raise LabError(f"no models on the server on port {self.port}", "Name one or more.")
         if self.slots is not None and self.slots < 1:
             raise LabError(f"slots {self.slots} of the server on port {self.port}", "Give 1 or more, or None.")
+        if self.status is not None and not FIRST_FINAL_STATUS <= self.status <= LAST_STATUS:
+            raise LabError(f"status {self.status} of the server on port {self.port}", "Give 200 to 599, or None.")
 
 
 class Client(Struct, frozen=True, kw_only=True):
@@ -91,9 +102,28 @@ class Client(Struct, frozen=True, kw_only=True):
     datagram_ping: bool = False
 
 
+class Block(Struct, frozen=True, kw_only=True):
+    """What a router does with packets to the node `to`, instead of forwarding them: of TCP to one port, or all.
+
+    "prohibit" says that this is administratively prohibited (ICMP code 13), "unreachable" that the host is (code 1):
+    to each sender a few times at once and then once a second, as Linux limits these whatever icmp_limit_per_s says.
+    "blackhole" drops them without a word. A packet whose TTL ends here is treated so too.
+    """
+
+    to: str
+    how: Verb = "prohibit"
+    port: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what is no port."""
+        if self.port is not None and not 0 < self.port <= MAX_PORT:
+            raise LabError(f"port {self.port} of a block", f"Give 1 to {MAX_PORT}, or None for all packets.")
+
+
 class Router(Struct, frozen=True, kw_only=True):
     """Forwards. icmp_limit_per_s: ICMP errors sent per second to one peer, None for no limit; silent: never says
     Time Exceeded, though it answers pings to itself. address: one for all its interfaces; else one for each link.
+    blocks: what it does not forward.
     """
 
     name: str
@@ -101,16 +131,20 @@ class Router(Struct, frozen=True, kw_only=True):
     prefix: str | None = None
     icmp_limit_per_s: float | None = None
     silent: bool = False
+    blocks: tuple[Block, ...] = ()
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """A far end. Ports without a server refuse; filtered_ports (TCP and UDP) say nothing; icmp_deaf ignores pings."""
+    """A far end. Ports without a server refuse; filtered_ports (TCP and UDP) say nothing; icmp_deaf ignores pings.
+    down: it says nothing at all, as if it were switched off; its link stays up.
+    """
 
     name: str
     address: str | None = None
     prefix: str | None = None
     filtered_ports: tuple[int, ...] = ()
     icmp_deaf: bool = False
+    down: bool = False
     servers: tuple[Inference, ...] = ()
 
 

@@ -115,14 +115,19 @@ class Vantage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, str | int | float | bool | list[str]] = {}
 
 
-class ResolveTask(Struct, frozen=True, kw_only=True, tag_field="kind", tag="resolve"):
-    """Find the addresses of `host`, once a run and vantage (method 2.11)."""
+class ResolveTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="resolve"):
+    """Find the addresses of `host`, once a run and vantage (method 2.11); `timeout_ns` is for a lookup that hangs.
+
+    `about` says whether it is a target's host, or a control's (method 6.5).
+    """
 
     target: str
     vantage: str
     reason: str
     host: str
     family: Family | None = None
+    timeout_ns: int | None = None
+    about: About = "target"
 
 
 class RouteTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="route"):
@@ -218,8 +223,8 @@ class StreamTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     """Chat completions streamed from one pinned address: `cold` on connections of their own, then `hot` on one.
 
     `timeout_ns` is the longest silence, `longest_ns` the longest request. `model` absent: the first that the server
-    lists. `prompt_tokens` counts words, so it is approximate; `seed` begins every prompt anew, past the prefix cache.
-    Secrets are not in it, as in an HttpTask.
+    lists; `listing` has the list told even where one is named. `prompt_tokens` counts words, so it is approximate;
+    `seed` begins every prompt anew, past the prefix cache. Secrets are not in it, as in an HttpTask.
     """
 
     target: str
@@ -235,6 +240,7 @@ class StreamTask(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     seed: int
     longest_ns: int = STREAM_LONGEST_NS
     model: str | None = None
+    listing: bool = False
     prompt_tokens: int = STREAM_PROMPT_TOKENS
     max_tokens: int = STREAM_MAX_TOKENS
     dns_ns: int | None = None

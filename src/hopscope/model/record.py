@@ -46,13 +46,17 @@ class Begin(Struct, frozen=True, kw_only=True, tag_field="record", tag="begin"):
 
 
 class Resolved(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="resolved"):
-    """Answer of the name lookup: addresses in the order the resolver gave them. A literal has `took_ns` absent."""
+    """Answer of the name lookup: addresses in the order the resolver gave them. A literal has `took_ns` absent.
+
+    `resolvers` are the addresses that this machine is set to ask, where it is known.
+    """
 
     task: int
     at: Instant
     addresses: tuple[str, ...] = ()
     took_ns: int | None = None
     error: str | None = None
+    resolvers: tuple[str, ...] = ()
 
 
 class Routed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="routed"):
@@ -247,13 +251,15 @@ class Streamed(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     `token_gaps_ns` are the times between token events from `first_token` on, the first 100 000 of them, and likewise
     `comment_gaps_ns`: a tape's line has an end; the counts are whole. `finished` is `[DONE]`, where that is missing
     the finish reason. `n_first` is told by servers that count as they go. `lag_ns` is how long token events lay
-    unread, at their 99th percentile. `models_listed`: the model was not named, and is the first of so many.
+    unread, at their 99th percentile. `models_listed`: the model was not named, and is the first of so many. `listed`
+    are the first names of the server's list, where they were asked for.
     """
 
     task: int
     exchange: Exchange
     model: str | None = None
     models_listed: int | None = None
+    listed: tuple[str, ...] = ()
     first_event: int | None = None
     first_token: int | None = None
     first_visible: int | None = None

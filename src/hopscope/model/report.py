@@ -458,9 +458,10 @@ class ComparisonResult(Struct, frozen=True, kw_only=True, tag_field="kind", tag=
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """How two candidates differ in one metric from one place: `second` minus `first`, with its interval.
+    """How two candidates differ in one metric from one place: `second` minus `first`, with its 99 % interval.
 
-    `confidence` is `shown` where the interval leaves out zero (for loss: an exact test), else `undecided`.
+    `confidence` is `shown` where the interval leaves out zero (loss has an exact test in place of an interval), else
+    `undecided`. `matters` is whether it is shown and not too small to matter.
     """
 
     first: str
@@ -474,6 +475,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     confidence: Confidence
+    matters: bool
     why: str
 
 

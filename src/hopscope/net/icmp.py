@@ -239,7 +239,7 @@ class IcmpChannel:
 
     def _match(self, data: bytes, control: stamps.ControlMessages, source: str, read: int) -> Reply | None:
         """Find the probe that a message is about; `None` for anything that is not surely ours."""
-        ttl = _received_ttl(control)
+        ttl = stamps.received_ttl(control)
         if self._family == 4 and self.privileged:
             packet = ip.decode_v4(data)
             if packet is None:
@@ -282,17 +282,6 @@ def _destination(address: str) -> tuple[str, int] | tuple[str, int, int, int]:
     if zone:
         scope = int(zone) if zone.isdigit() else socket.if_nametoindex(zone)
     return bare, 0, 0, scope
-
-
-def _received_ttl(control: stamps.ControlMessages) -> int | None:
-    """TTL or hop limit of a received packet, from its control messages."""
-    for level, kind, data in control:
-        wanted = (level == socket.IPPROTO_IP and kind == socket.IP_TTL) or (
-            level == socket.IPPROTO_IPV6 and kind == socket.IPV6_HOPLIMIT
-        )
-        if wanted and len(data) >= 4:
-            return int.from_bytes(data[:4], sys.byteorder)
-    return None
 
 
 def _grow(sock: socket.socket, force: int, option: int, size: int) -> None:

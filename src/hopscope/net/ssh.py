@@ -153,7 +153,7 @@ class _Guard(asyncssh.SSHClient):
             self._expected = [self._door.pin]
             return self._shown == self._door.pin.rstrip("=")
         keys = asyncssh.match_known_hosts(self.known, host, addr, port if port != SSH_PORT else None)[0]
-        self._expected = [known.get_fingerprint() for known in keys]
+        self._expected = list(dict.fromkeys(known.get_fingerprint() for known in keys))
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -81,6 +81,17 @@ def dropped(sock: socket.socket) -> int | None:
     return counts[_MEMINFO_DROPS] if counts else None
 
 
+def received_ttl(control: ControlMessages) -> int | None:
+    """TTL or hop limit of a received packet, from its control messages."""
+    for level, kind, data in control:
+        wanted = (level == socket.IPPROTO_IP and kind == socket.IP_TTL) or (
+            level == socket.IPPROTO_IPV6 and kind == socket.IPV6_HOPLIMIT
+        )
+        if wanted and len(data) >= 4:
+            return int.from_bytes(data[:4], sys.byteorder)
+    return None
+
+
 class ExtendedError:
     """`struct sock_extended_err` with the offender's address."""
 

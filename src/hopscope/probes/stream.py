@@ -32,16 +32,19 @@ AFTER_DONE_NS = 500 * MS
 MOST_BYTES = 8 << 20
 MOST_BODY_BYTES = 1 << 20
 """What is kept of an answer that is no stream: an error's message, the list of models."""
+MOST_NAMES, LONGEST_NAME = 20, 120
+"""What is told of the list of models."""
 
 ACCEPT = "text/event-stream, application/json"
 RETRY_AFTER = ("retry-after", "retry-after-ms")
 
 
 class _Chosen(NamedTuple):
-    """The model to ask for; `listed` is how many there were where nobody named one."""
+    """The model to ask for; `listed` is how many there were where nobody named one, `names` the list if it was read."""
 
     name: str
     listed: int | None
+    names: tuple[str, ...] = ()
 
 
 class _Answer:
@@ -194,8 +197,9 @@ async def _one(
         body=chat.body(model.name, text, task.max_tokens),
         listener=answer,
     )
+    names = tuple(call.cleaned(each[:LONGEST_NAME]) for each in model.names[:MOST_NAMES]) if task.listing else ()
     name = call.cleaned(model.name)
-    return structs.replace(answer.outcome(exchange), model=name, models_listed=model.listed)
+    return structs.replace(answer.outcome(exchange), model=name, models_listed=model.listed, listed=names)
 
 
 async def _choose(
@@ -204,7 +208,7 @@ async def _choose(
     """The model that was named, else the first that the server lists, else why there is none."""
     from hopscope.net.http import Session
 
-    if task.model is not None:
+    if task.model is not None and not task.listing:
         return _Chosen(task.model, None)
     session = Session(call, context, clock, count())
     answer = _Answer(call, clock, silence_ns=task.timeout_ns, longest_ns=task.longest_ns)
@@ -213,8 +217,10 @@ async def _choose(
     finally:
         session.close()
     names = chat.models(bytes(answer.body)) if exchange.error is None and _good(exchange.status) else ()
+    if task.model is not None:
+        return _Chosen(task.model, None, names)
     if names:
-        return _Chosen(names[0], len(names))
+        return _Chosen(names[0], len(names), names)
     return Streamed(task=task_id, exchange=_failed(exchange, _unlisted(exchange, answer.told), call))
 
 

@@ -1,4 +1,4 @@
-"""A path to one address, over ICMP echo."""
+"""A path to one address, over ICMP echo or TCP SYN."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

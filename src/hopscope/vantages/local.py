@@ -71,7 +71,8 @@ class LocalPlace:
             case ResolveTask():
                 records: AsyncGenerator[Record, None] = resolve.run(task_id, self._of_our_family(task), self)
             case RouteTask():
-                records = route.run(task_id, task, self)
+                source, interface = self._vantage.source, self._vantage.interface
+                records = route.run(task_id, task, self.clock, source=source, interface=interface)
             case PingTask():
                 records = ping.run(task_id, task, self)
             case TraceTask():
