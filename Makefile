@@ -74,7 +74,7 @@ system:
 	[ -n "$$python" ] || { echo "hopscope needs Python 3.11 or newer with venv; none was found." >&2; exit 1; }; \
 	echo "== .venv"; \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --editable '.[dev,report]'
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

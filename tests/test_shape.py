@@ -45,7 +45,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tree_sitter": ("targets",),
     "tree_sitter_toml": ("targets",),
     "typer": ("cli",),
-    "vl_convert": ("render.html",),
+    "vl_convert": ("render.html_charts",),
 }
 
 # The modules that turn values into bytes or back: the waists, and the lab's own pipes.

@@ -43,6 +43,7 @@ from hopscope.model.report import (
     VantageReport,
     Verdict,
 )
+from hopscope.render.html_charts import Draw, drawer
 
 START, END = "2026-05-04T09:12:00Z", "2026-05-04T09:13:27Z"
 
@@ -71,6 +72,14 @@ class Generated(Samples):
 @pytest.fixture
 def generated() -> Callable[[int], Samples]:
     return Generated
+
+
+@pytest.fixture(scope="session")
+def draw() -> Draw:
+    found = drawer()
+    if found is None:
+        pytest.skip("no vl-convert-python: `make` installs it with the extra `report`")
+    return found
 
 
 @pytest.fixture

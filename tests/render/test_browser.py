@@ -9,6 +9,8 @@ import pytest
 
 from hopscope.model.report import Report
 from hopscope.render import html
+from hopscope.render.html_charts import Draw
+from render.poison import poisoned
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -22,9 +24,10 @@ START_SECONDS = 60
 pytestmark = pytest.mark.browser
 
 
-def test_the_report_asks_for_nothing(report: Report, tmp_path: Path) -> None:
-    dom, console, asked = visit(html.render(report), tmp_path)
+def test_the_report_asks_for_nothing(report: Report, draw: Draw, tmp_path: Path) -> None:
+    dom, console, asked = visit(html.render(report, draw), tmp_path)
     assert "Packets are lost" in dom
+    assert dom.count("<svg") == 5
     assert console == []
     assert asked == set()
 
@@ -36,8 +39,20 @@ def test_a_page_that_asks_is_caught(tmp_path: Path) -> None:
     assert "http://127.0.0.1:9/i.png" in asked
 
 
-def test_the_policy_stops_what_is_not_ours(report: Report, tmp_path: Path) -> None:
-    page = html.render(report).replace("</main>", '<script>1</script><img src="http://127.0.0.1:9/i.png"></main>')
+@pytest.mark.parametrize(
+    "nasty", ["<svg onload=alert(1)>\"'></text><image href='http://127.0.0.1:9/i.png'/>", "url(//x)"]
+)
+def test_hostile_names_in_charts_ask_for_nothing(nasty: str, report: Report, draw: Draw, tmp_path: Path) -> None:
+    hostile = poisoned(report, Report, nasty)
+    assert isinstance(hostile, Report)
+    dom, console, asked = visit(html.render(hostile, draw), tmp_path)
+    assert dom.count("<svg") == 3  # all targets have one name now, so their series share a chart
+    assert console == []
+    assert asked == set()
+
+
+def test_the_policy_stops_what_is_not_ours(report: Report, draw: Draw, tmp_path: Path) -> None:
+    page = html.render(report, draw).replace("</main>", '<script>1</script><img src="http://127.0.0.1:9/i.png"></main>')
     _, console, asked = visit(page, tmp_path)
     assert len([line for line in console if "Content Security Policy" in line]) == 2
     assert asked == set()

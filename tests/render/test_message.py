@@ -32,12 +32,22 @@ def test_nothing_told_is_no_message() -> None:
 def test_a_raise() -> None:
     found = report({"fra": "warning"}, finding("fra", segment=("192.0.2.1", "192.0.2.2")))
     assert message([event(found, "fra")], found, "20260101T000000.000Z-abc").splitlines() == [
-        "RAISED fra: bad in 2 of the last 3 runs",
+        "RAISED fra: bad in 2 of the last 3 runs, since 2026-01-01T00:25:00Z",
         "  40 % of probes are lost",
         f"  where: between hop 1 (192.0.2.1) and hop 2 (192.0.2.2), {WAY}; a transit network",
         "  next: ask the owner",
         "Run 20260101T000000.000Z-abc; `hopscope history events` lists what came before.",
     ]
+
+
+def test_a_missed_budget_is_told_with_the_segment_that_explains_it() -> None:
+    over = finding("fra", kind="over-budget", severity="critical", metric="loss", why="loss of fra misses 5 %")
+    found = report({"fra": "critical"}, over, finding("fra", segment=("192.0.2.1", "192.0.2.2")))
+    lines = message([event(found, "fra")], found, "r1").splitlines()
+    assert lines[2] == f"  where: between hop 1 (192.0.2.1) and hop 2 (192.0.2.2), {WAY}; a transit network"
+    refused = finding("fra", kind="refused", severity="critical", why="the port refuses")
+    found = report({"fra": "critical"}, refused, finding("fra", segment=("192.0.2.1", "192.0.2.2")))
+    assert [line for line in message([event(found, "fra")], found, "r1").splitlines() if "where" in line] == []
 
 
 def test_a_clear() -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from hopscope.model.report import PingResult, Report, Samples
-from hopscope.render import RENDERERS, terminal
+from hopscope.render import RENDERERS, html, terminal
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = bool(os.environ.get("UPDATE_SNAPSHOTS"))
@@ -23,11 +23,22 @@ UPDATE = bool(os.environ.get("UPDATE_SNAPSHOTS"))
 
 @pytest.mark.parametrize("name", [*RENDERERS, "80.text"])
 def test_output_is_as_kept(name: str, report: Report) -> None:
-    text = terminal.render(report, width=80, colour=False) if name == "80.text" else "".join(RENDERERS[name](report))
+    text = written(name, report)
     kept = SNAPSHOTS / f"report.{name.replace('text', 'txt')}"
     if UPDATE:
         kept.write_bytes(text.encode())
     assert text == kept.read_bytes().decode()
+
+
+def written(name: str, report: Report) -> str:
+    """The output; HTML without its charts, since their bytes are those of a library's version."""
+    match name:
+        case "80.text":
+            return terminal.render(report, width=80, colour=False)
+        case "html":
+            return html.render(report, None)
+        case _:
+            return "".join(RENDERERS[name](report))
 
 
 def test_importing_the_room_imports_no_renderer() -> None:
@@ -96,8 +107,9 @@ def peak(name: str, report: Report) -> int:
 
 
 def with_samples(report: Report, samples: Samples) -> Report:
-    pings = tuple(result for result in report.results if isinstance(result, PingResult))
-    return replace(report, results=(replace(pings[0], samples=samples),))
+    ping = next(result for result in report.results if isinstance(result, PingResult))
+    sent = sum(not sample.warmup for sample in samples)
+    return replace(report, results=(replace(ping, samples=samples, loss=replace(ping.loss, sent=sent)),))
 
 
 def visible(line: str) -> str:

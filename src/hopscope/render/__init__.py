@@ -25,9 +25,9 @@ def _md(report: Report) -> Iterator[str]:
 
 
 def _html(report: Report) -> Iterator[str]:
-    from hopscope.render import html
+    from hopscope.render import html, html_charts
 
-    yield html.render(report)
+    yield html.render(report, html_charts.drawer())
 
 
 def _json(report: Report) -> Iterator[str]:

@@ -88,7 +88,94 @@ class Table(Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
 
 
-Block = Heading | Paragraph | Card | Items | Table
+class Dot(Struct, frozen=True, kw_only=True):
+    """Probes of a series that follow each other: one, or as many as a long series has for each dot.
+
+    Delays are of those that were answered; `at` is when the first was sent, in milliseconds of UNIX time.
+    """
+
+    at: int
+    sent: int
+    lost: int
+    min_ms: float | None
+    p50_ms: float | None
+    max_ms: float | None
+
+
+class Line(Struct, frozen=True):
+    """One series: its name, how many were lost in words, and its dots in order of time."""
+
+    name: str
+    told: str
+    dots: tuple[Dot, ...]
+
+
+class OverTime(Struct, frozen=True):
+    """Round trips of several series over one axis of time, with what was lost."""
+
+    lines: tuple[Line, ...]
+
+
+class Rung(Struct, frozen=True, kw_only=True):
+    """One hop, or several silent ones: `told` is what stands out; a delay is `None` where nobody answered."""
+
+    name: str
+    told: str
+    tone: Tone
+    min_ms: float | None = None
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+
+
+class Ladder(Struct, frozen=True):
+    """The hops of a path, the nearest first."""
+
+    rungs: tuple[Rung, ...]
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """A part of a request: from when to when, counted from its begin; past `least_ms` it may have ended already."""
+
+    name: str
+    told: str
+    kind: Literal["network", "wait", "server"]
+    begin_ms: float
+    end_ms: float
+    least_ms: float | None = None
+
+
+class Steps(Struct, frozen=True):
+    """The parts of one request in the order of time."""
+
+    name: str
+    told: str
+    spans: tuple[Span, ...]
+
+
+class Waterfall(Struct, frozen=True):
+    """Requests below each other, over one axis of time that begins with each of them."""
+
+    requests: tuple[Steps, ...]
+
+
+Picture = OverTime | Ladder | Waterfall
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """A picture: `told` is for whoever cannot see it, `legend` says how to read it, `note` what it leaves out.
+
+    `table` stands in where it is not drawn; it is `None` where a table beside the chart holds the same numbers.
+    """
+
+    caption: str
+    told: str
+    picture: Picture
+    legend: str = ""
+    note: str = ""
+    table: Table | None = None
+
+
+Block = Heading | Paragraph | Card | Items | Table | Chart
 
 
 class Document(Struct, frozen=True, kw_only=True):

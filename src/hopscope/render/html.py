@@ -6,22 +6,34 @@ and dark, narrow and wide, and on paper; status is told in words, colour only re
 
 import base64
 import hashlib
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import groupby
 
 from hopscope.model.report import Report
-from hopscope.render.blocks import Banner, Block, Card, Cell, Column, Heading, Items, Paragraph, Table
+from hopscope.render.blocks import Banner, Block, Card, Cell, Chart, Column, Heading, Items, Paragraph, Table
+from hopscope.render.html_charts import Draw
 from hopscope.render.outline import outline
+
+MOST_DRAWN = 60  # charts of a document; the tables beside them have the numbers of all
+NOT_DRAWN = (
+    "Charts stand here as tables: drawing them takes the extra “report”, installed by pip install 'hopscope[report]'."
+)
 
 STYLE = """
 :root {
   color-scheme: light dark;
   --page: #ffffff; --soft: #f5f6f8; --line: #d9dde3; --fg: #1b1f24; --quiet: #5b6470;
   --ok: #1a7f45; --info: #1f6feb; --warning: #8f5b00; --unknown: #7d3fb5; --critical: #c0212b;
+  --series-1: #2b6cb0; --series-2: #c05621; --series-3: #2c7a7b; --series-4: #97266d; --series-5: #6b7d1a;
+  --series-6: #553c9a;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171b; --soft: #1d2127; --line: #363c45; --fg: #e6e9ed; --quiet: #9aa4b0;
     --ok: #4cc38a; --info: #6cb0ff; --warning: #e5b454; --unknown: #c49bff; --critical: #ff7b81;
+    --series-1: #63a9ee; --series-2: #f0965a; --series-3: #4fd1c5; --series-4: #f08fc0; --series-5: #b5cc4f;
+    --series-6: #a99bf5;
   }
 }
 * { box-sizing: border-box; }
@@ -53,6 +65,12 @@ th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); t
 th, td { overflow-wrap: break-word; }
 th { font-weight: 600; }
 .number { text-align: right; white-space: nowrap; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); gap: 1rem 2rem; }
+figure { margin: .75rem 0; max-width: 40rem; min-width: 0; overflow: clip; overflow-clip-margin: 1rem; }
+figcaption { color: var(--quiet); font-size: .85rem; padding-bottom: .4rem; }
+svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg text { font-size: 12px; font-variant-numeric: tabular-nums; }
+figure > p, summary { margin: .3rem 0 0; color: var(--quiet); font-size: .8rem; }
 small { display: block; color: var(--quiet); font-size: .8rem; font-weight: normal; }
 .strong { font-weight: 650; }
 .quiet { --tone: var(--quiet); color: var(--quiet); }
@@ -61,18 +79,21 @@ small { display: block; color: var(--quiet); font-size: .8rem; font-weight: norm
 .unknown { --tone: var(--unknown); } .critical { --tone: var(--critical); }
 td > .ok, td > .info, td > .warning, td > .unknown, td > .critical { color: var(--tone); font-weight: 600; }
 p.warning, ul.warning, ul.unknown { color: var(--tone); }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
+@media (max-width: 40rem) {
+  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } svg text { font-size: 15px; }
+}
 @media print {
   main { max-width: none; padding: 0; } .scroll { overflow: visible; }
-  article, tr, header { break-inside: avoid; } h2 { break-after: avoid; } table { font-size: .75rem; }
+  article, figure, tr, header { break-inside: avoid; } h2, h2 + p { break-after: avoid; } table { font-size: .75rem; }
+  details { display: none; }
 }
 """
 
 
-def render(report: Report) -> str:
-    """The whole file."""
+def render(report: Report, draw: Draw | None) -> str:
+    """The whole file; without anybody to draw them, charts are tables."""
     document = outline(report)
-    body = "\n".join(_drawn(block) for block in document.blocks)
+    body = "\n".join(_body(document.blocks, draw))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -106,6 +127,42 @@ def _banner(banner: Banner) -> str:
     return f'<header class="{banner.tone}">\n<h1>{badge} {escape(banner.sentence)}</h1>{notes}\n</header>'
 
 
+def _body(blocks: Iterable[Block], draw: Draw | None) -> Iterator[str]:
+    """The blocks in their order, charts that follow each other side by side."""
+    before = 0
+    for _, group in groupby(blocks, key=lambda block: isinstance(block, Chart)):
+        same = list(group)
+        charts = [block for block in same if isinstance(block, Chart)]
+        if not charts:
+            yield from (_drawn(block) for block in same)
+            continue
+        if draw is None and not before:
+            yield _quiet(NOT_DRAWN)
+        if draw is not None and before <= MOST_DRAWN < before + len(charts):
+            yield _quiet(f"The first {MOST_DRAWN} charts are drawn, what follows has tables only.")
+        figures = [_figure(chart, draw if before + index < MOST_DRAWN else None) for index, chart in enumerate(charts)]
+        before += len(charts)
+        if any(figures):
+            yield f'<div class="charts">\n{"".join(figures)}</div>'
+
+
+def _figure(chart: Chart, draw: Draw | None) -> str:
+    """A chart with its numbers; where it is not drawn, the table that stands in for it, if it takes one."""
+    drawing = draw(chart) if draw is not None else None
+    table = _table(chart.table) if chart.table is not None else ""
+    note = _quiet(chart.note) if chart.note else ""
+    if drawing is None:
+        return f"<div>\n{table}\n{note}</div>\n" if table else ""
+    legend = _quiet(chart.legend) if chart.legend else ""
+    numbers = f"<details>\n<summary>As a table</summary>\n{table}\n</details>\n" if table else ""
+    caption = f"<figcaption>{escape(chart.caption)}</figcaption>"
+    return f"<figure>\n{caption}\n{drawing}\n{legend}{note}{numbers}</figure>\n"
+
+
+def _quiet(text: str) -> str:
+    return f'<p class="quiet">{escape(text)}</p>'
+
+
 def _drawn(block: Block) -> str:
     match block:
         case Heading(text=text):
@@ -119,6 +176,8 @@ def _drawn(block: Block) -> str:
             return _card(block)
         case Table():
             return _table(block)
+        case Chart():
+            return _figure(block, None)
 
 
 def _card(card: Card) -> str:

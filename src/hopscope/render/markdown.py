@@ -6,7 +6,7 @@ Whatever may begin or end markup is escaped, so a name is read as it is written;
 import re
 
 from hopscope.model.report import Report
-from hopscope.render.blocks import Block, Card, Cell, Heading, Items, Paragraph, Table
+from hopscope.render.blocks import Block, Card, Cell, Chart, Heading, Items, Paragraph, Table
 from hopscope.render.outline import outline
 
 _MARKUP = re.compile(r"[\\`*_<>\[\]|~&$#]")
@@ -18,7 +18,8 @@ def render(report: Report) -> str:
     document = outline(report)
     banner = document.banner
     head = [f"# {banner.status}: {escape(banner.sentence)}", *(escape(note) for note in banner.notes)]
-    return "\n\n".join([*head, *(_drawn(block) for block in document.blocks)]) + "\n"
+    body = (_drawn(block) for block in document.blocks)
+    return "\n\n".join([*head, *(text for text in body if text)]) + "\n"
 
 
 def escape(text: str) -> str:
@@ -39,6 +40,14 @@ def _drawn(block: Block) -> str:
             return _card(block)
         case Table():
             return _table(block)
+        case Chart():
+            return _instead(block)
+
+
+def _instead(chart: Chart) -> str:
+    """The table that stands in for a picture; nothing where a table beside it has its numbers."""
+    table = _table(chart.table) if chart.table is not None else ""
+    return "\n\n".join(text for text in (table, escape(chart.note)) if text)
 
 
 def _card(card: Card) -> str:

@@ -51,15 +51,23 @@ def _group(group: Sequence[Event], report: Report) -> Iterator[str]:
         yield f"  {words.clean(event.why, WIDTH)}"
     if group[0].change == "clear":
         return
-    worst = next((one for event in group for one in event.findings), None)
-    if worst is None:
+    told = _telling([one for event in group for one in event.findings])
+    if told is None:
         return
-    if place := words.place(worst):
-        yield f"  where: {words.clean(place, WIDTH)}; {words.owner(worst.owner)}"
-    if worst.next_step:
-        yield f"  next: {words.clean(worst.next_step, WIDTH)}"
+    if place := words.place(told):
+        yield f"  where: {words.clean(place, WIDTH)}; {words.owner(told.owner)}"
+    if told.next_step:
+        yield f"  next: {words.clean(told.next_step, WIDTH)}"
     if report.partial:
         yield "  The run was cut short: what is here is what it had found by then."
+
+
+def _telling(findings: Sequence[Finding]) -> Finding | None:
+    """The finding that says where and what next: the worst; where that is a missed budget, what explains it."""
+    worst = next(iter(findings), None)
+    if worst is None or worst.kind != "over-budget":
+        return worst
+    return next((one for one in findings if one.kind != "over-budget" and one.segment is not None), worst)
 
 
 def _cause(group: Sequence[Event]) -> str:
@@ -94,7 +102,8 @@ def _how(event: Event) -> str:
     match event.change:
         case "raise":
             recent = event.alarm.recent[-rule.of_runs :]
-            return f"bad in {recent.count(LETTERS['bad'])} of the last {count(len(recent), 'run')}"
+            bad = f"bad in {recent.count(LETTERS['bad'])} of the last {count(len(recent), 'run')}"
+            return f"{bad}, since {_second(event.alarm.since_ns)}"
         case "clear":
             lasted = _span(event.alarm.since_ns - event.before.since_ns)
             return f"well in {count(rule.clear, 'run')}; was bad from {_second(event.before.since_ns)} for {lasted}"

@@ -46,10 +46,10 @@ def outline(report: Report, *, brief: bool = False) -> Document:
             *layers.blocks(report),
             *cards.findings(report),
             *matrix.blocks(report),
-            *(() if brief else _numbers(report)),
+            *((Paragraph(ELSEWHERE, "quiet"),) if brief else _numbers(report)),
             *_not_measured(report),
             *_places(report),
-            *((Paragraph(ELSEWHERE, "quiet"),) if brief else _reading(report)),
+            *(() if brief else _reading(report)),
         ),
     )
 
@@ -220,7 +220,7 @@ def _places(report: Report) -> Iterator[Block]:
 # ---- how to read it -------------------------------------------------------------------------------------------------
 
 
-SHORT = frozenset({"ping", "trace", "http", "stream"})
+SHORT = frozenset({"ping", "trace", "http", "stream", "diagnose"})
 """Commands for people who know what they asked: no legend."""
 
 

@@ -15,6 +15,7 @@ from hopscope.model.report import (
     HttpResult,
     Loss,
     Measured,
+    Phases,
     PingResult,
     Report,
     Request,
@@ -71,10 +72,10 @@ def hops(trace: TraceResult) -> Table | None:
         Column("best", number=True), Column("worst", number=True), Column("judged"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    lossy_from = min((hop.ttl for hop in trace.hops if "lossy-from" in hop.labels), default=None)
-    for silent, group in groupby(trace.hops, key=_is_silent):
+    begin = lossy_from(trace)
+    for silent, group in groupby(trace.hops, key=is_silent):
         same = list(group)
-        rows += [_silent_row(same)] if silent else [_hop_row(hop, lossy_from) for hop in same]
+        rows += [_silent_row(same)] if silent else [_hop_row(hop, begin) for hop in same]
     caption = f"Hops to {clean(trace.target)} (milliseconds)"
     return _trimmed(caption, columns, tuple(rows), kept=2)
 
@@ -219,8 +220,14 @@ def _lines_of(text: str) -> tuple[str, ...]:
 # ---- hops -----------------------------------------------------------------------------------------------------------
 
 
-def _is_silent(hop: Hop) -> bool:
+def is_silent(hop: Hop) -> bool:
+    """Whether nobody answered there."""
     return not hop.responders
+
+
+def lossy_from(trace: TraceResult) -> int | None:
+    """The TTL at which loss begins."""
+    return min((hop.ttl for hop in trace.hops if "lossy-from" in hop.labels), default=None)
 
 
 def _silent_row(same: list[Hop]) -> tuple[Cell, ...]:
@@ -232,7 +239,7 @@ def _silent_row(same: list[Hop]) -> tuple[Cell, ...]:
     return (Cell(ttls, tone="quiet"), text, blank, blank, Cell(str(sent), tone="quiet"), *[blank] * 4, blank)
 
 
-def _hop_row(hop: Hop, lossy_from: int | None) -> tuple[Cell, ...]:
+def _hop_row(hop: Hop, begin: int | None) -> tuple[Cell, ...]:
     first, *others = sorted(hop.responders, key=lambda responder: -responder.received)
     delay = hop.delay
     return (
@@ -242,17 +249,18 @@ def _hop_row(hop: Hop, lossy_from: int | None) -> tuple[Cell, ...]:
         Cell(cell_ratio(hop.loss.ratio), tone="warning" if hop.loss.lost else "plain"),
         Cell(str(hop.loss.sent)),
         *(Cell(cell_ms(value)) for value in (delay.p50_ms, delay.p95_ms, delay.min_ms, delay.max_ms)),
-        _judged(hop, lossy_from),
+        judged(hop, begin),
     )
 
 
-def _judged(hop: Hop, lossy_from: int | None) -> Cell:
+def judged(hop: Hop, begin: int | None) -> Cell:
+    """What the hop is judged to be; loss begins at the TTL `begin`."""
     labels = tuple(label for label in hop.labels if label != "ok")
     if labels:
         return Cell(
             terms.LABELS[labels[0]], tuple(terms.LABELS[each] for each in labels[1:]), terms.LABEL_TONES[labels[0]]
         )
-    if lossy_from is not None and hop.ttl > lossy_from and hop.loss.lost:
+    if begin is not None and hop.ttl > begin and hop.loss.lost:
         return Cell("loss goes on", tone="quiet")
     return Cell(terms.LABELS[hop.label], tone=terms.LABEL_TONES[hop.label])
 
@@ -280,13 +288,13 @@ def _network(responder: Responder) -> Cell:
 
 def typical(requests: Iterable[Request]) -> Request | None:
     """The request with the median total: a real one, so that its parts add up."""
-    ordered = _by_total(requests)
+    ordered = by_total(requests)
     return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
 def _telling(requests: tuple[Request, ...]) -> Iterator[tuple[Cell, Request]]:
     for name, cold in (("cold", True), ("hot", False)):
-        ordered = _by_total(request for request in requests if request.cold is cold)
+        ordered = by_total(request for request in requests if request.cold is cold)
         middle = typical(ordered)
         if middle is None:
             continue
@@ -297,21 +305,26 @@ def _telling(requests: tuple[Request, ...]) -> Iterator[tuple[Cell, Request]]:
         yield Cell(name, (f"slowest of {len(ordered)}",)), ordered[-1]
 
 
-def _by_total(requests: Iterable[Request]) -> list[Request]:
+def by_total(requests: Iterable[Request]) -> list[Request]:
     """The requests that were answered, fastest first."""
     answered = [request for request in requests if request.error is None and request.phases_ms.total is not None]
     return sorted(answered, key=lambda request: request.phases_ms.total or 0.0)
 
 
+def unattributed(parts: Phases) -> float | None:
+    """What lies between the phases, where it would be seen."""
+    rest = parts.unattributed
+    return rest if rest and abs(rest) >= UNSEEN_MS else None
+
+
 def _request_row(name: Cell, request: Request) -> tuple[Cell, ...]:
     parts = request.phases_ms
-    rest = parts.unattributed if parts.unattributed and abs(parts.unattributed) >= UNSEEN_MS else None
     server = request.server
     return (
         name,
         *(Cell(cell_ms(part)) for part in (parts.dns, parts.connect, parts.tls, parts.upload, parts.wait)),
         Cell(cell_ms(parts.download)),
-        Cell(cell_ms(rest)),
+        Cell(cell_ms(unattributed(parts))),
         Cell(cell_ms(parts.total), tone="strong"),
         Cell(cell_ms(request.rtt_ms)),
         Cell(cell_ms(server.estimate_ms if server else None), _lines_of(words.bracket(server))),

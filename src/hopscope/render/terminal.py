@@ -17,7 +17,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from hopscope.model.report import Report
-from hopscope.render.blocks import Banner, Block, Card, Cell, Column, Heading, Items, Paragraph, Table, Tone
+from hopscope.render.blocks import Banner, Block, Card, Cell, Chart, Column, Heading, Items, Paragraph, Table, Tone
 from hopscope.render.outline import outline
 from hopscope.render.terms import DASH
 
@@ -87,6 +87,8 @@ def _drawn(block: Block, width: int) -> RenderableType:
         case Table():
             caption = Text(block.caption, "dim")
             return Padding(Group(caption, _table(block, width - INDENT)), (1, 0, 0, INDENT))
+        case Chart():
+            return Group()  # its numbers stand in the tables; a course takes a picture
 
 
 def _items(items: tuple[str, ...], tone: Tone) -> Grid:

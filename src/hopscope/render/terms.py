@@ -2,9 +2,12 @@
 
 from hopscope.model.record import ErrorClass
 from hopscope.model.report import (
+    Advice,
     Confidence,
     FindingKind,
     Label,
+    LayerName,
+    LayerStatus,
     Outcome,
     Role,
     Severity,
@@ -75,6 +78,19 @@ LABEL_TONES: dict[Label, Tone] = {
     "ok": "ok",
 }
 
+LAYERS: dict[LayerName, str] = {
+    "interface": "interface",
+    "gateway": "gateway",
+    "dns": "name (DNS)",
+    "path": "path",
+    "port": "port",
+    "tls": "TLS",
+    "http": "HTTP",
+    "model": "model",
+}
+LAYER_STATUSES: dict[LayerStatus, str] = {"passed": "passed", "failed": "FAILED", "not-checked": "not checked"}
+LAYER_TONES: dict[LayerStatus, Tone] = {"passed": "ok", "failed": "critical", "not-checked": "quiet"}
+
 ROLES: dict[Role, str] = {
     "you": "you",
     "access": "your access provider",
@@ -127,6 +143,15 @@ ERRORS: dict[ErrorClass, str] = {
 }
 
 DID_NOT_MEASURE = frozenset({"vantage-failed", "quota", "skipped"})
+
+ADVICE: dict[Advice, str] = {"buy": "Buy", "ask": "Ask first", "avoid": "Avoid"}
+
+METRICS: dict[str, str] = {
+    "rtt_p50": "round trip",
+    "loss": "loss",
+    "server_p50": "server time",
+    "ttft_p50": "first token",
+}
 
 BASES: dict[str, str] = {
     "stamps": "kernel stamps",
