@@ -11,6 +11,7 @@ from hopscope.analysis.binomial import (
     at_least,
     at_most,
     fisher_greater,
+    fisher_two_sided,
     log_choose,
     log_likelihood,
     order_ranks,
@@ -165,3 +166,52 @@ def test_order_ranks_of_many_samples_cover_no_less() -> None:
     assert at_least(high + 1, 100_000, 0.95) <= 0.026
     assert 94_850 < low < 94_880
     assert 95_120 < high < 95_150
+
+
+@pytest.mark.parametrize(
+    ("n", "ranks"),
+    # 0.25 % on either side of the median: 0.5^8 is 0.39 %, 0.5^9 is 0.20 %.
+    [(8, None), (9, (0, 8)), (13, (1, 11)), (50, (14, 35)), (100, (35, 64)), (1000, (455, 544)), (1001, (456, 545))],
+)
+def test_order_ranks_of_a_median_with_a_smaller_tail(n: int, ranks: tuple[int, int] | None) -> None:
+    assert order_ranks(n, 0.5, tail=0.0025) == ranks
+
+
+@pytest.mark.parametrize("n", [9, 13, 50, 99, 100, 999, 2000])
+def test_what_a_smaller_tail_leaves_out(n: int) -> None:
+    ranks = order_ranks(n, 0.5, tail=0.0025)
+    assert ranks is not None
+    low, high = ranks
+    assert at_most(low, n, 0.5) <= (0.0025 if n <= 1000 else 0.0026)
+    assert at_least(high + 1, n, 0.5) <= (0.0025 if n <= 1000 else 0.0026)
+
+
+def slow_fisher_two_sided(lost_a: int, sent_a: int, lost_b: int, sent_b: int) -> Fraction:
+    lost, sent = lost_a + lost_b, sent_a + sent_b
+    ways = {k: comb(sent_a, k) * comb(sent_b, lost - k) for k in range(max(0, lost - sent_b), min(lost, sent_a) + 1)}
+    return Fraction(sum(one for one in ways.values() if one <= ways[lost_a]), comb(sent, lost))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ((3, 4), (1, 4), 0.4857143),  # the lady tasting tea (Fisher 1935)
+        ((0, 50), (0, 50), 1.0),
+        ((50, 50), (50, 50), 1.0),
+        ((5, 10), (5, 10), 1.0),
+        ((0, 0), (5, 10), 1.0),
+        ((5, 10), (0, 0), 1.0),
+        # where it is shown with p < 0.01: 8 of 50 against none, not 7
+        ((7, 50), (0, 50), 0.0125),
+        ((8, 50), (0, 50), 0.0058),
+    ],
+)
+def test_fisher_two_sided(a: tuple[int, int], b: tuple[int, int], expected: float) -> None:
+    assert fisher_two_sided(*a, *b) == pytest.approx(expected, abs=5e-5)
+
+
+@given(COUNTS, COUNTS)
+def test_fisher_two_sided_against_fractions(a: tuple[int, int], b: tuple[int, int]) -> None:
+    exact = float(slow_fisher_two_sided(*a, *b)) if a[1] and b[1] else 1.0
+    assert fisher_two_sided(*a, *b) == pytest.approx(exact, rel=1e-6)
+    assert fisher_two_sided(*b, *a) == pytest.approx(exact, rel=1e-6)

@@ -5,11 +5,16 @@ neither overflow nor lose digits. Counts are losses out of trials; results are p
 """
 
 from math import exp, lgamma, log, sqrt
+from statistics import NormalDist
 
 WILSON_Z = 1.959963984540054
 EXACT_UP_TO = 1000
 TERM_FLOOR = -80.0
 """Terms below e^-80 of a tail add nothing to a double."""
+TAIL = 0.025
+"""On either side of an interval of 95 %."""
+AS_LIKELY = 1 + 1e-7
+"""Two tables are equally likely where rounding alone tells their probabilities apart."""
 
 
 def log_choose(n: int, k: int) -> float:
@@ -67,6 +72,23 @@ def fisher_greater(lost_a: int, sent_a: int, lost_b: int, sent_b: int) -> float:
     return min(total, 1.0)
 
 
+def fisher_two_sided(lost_a: int, sent_a: int, lost_b: int, sent_b: int) -> float:
+    """Two-sided Fisher exact test: the probability of all tables no likelier than this one if both lose alike.
+
+    Returns 1.0 where either side has no trial: nothing is shown by nothing.
+    """
+    if not sent_a or not sent_b:
+        return 1.0
+    lost, sent = lost_a + lost_b, sent_a + sent_b
+    whole = log_choose(sent, lost)
+    logs = [
+        log_choose(sent_a, k) + log_choose(sent_b, lost - k) - whole
+        for k in range(max(0, lost - sent_b), min(lost, sent_a) + 1)
+    ]
+    seen = log_choose(sent_a, lost_a) + log_choose(sent_b, lost_b) - whole
+    return min(sum(exp(one) for one in logs if one <= seen + log(AS_LIKELY)), 1.0)
+
+
 def wilson(lost: float, sent: float) -> tuple[float, float]:
     """Wilson score interval, 95 % two-sided (Wilson 1927); `sent` may be an effective, fractional count.
 
@@ -82,17 +104,16 @@ def wilson(lost: float, sent: float) -> tuple[float, float]:
     return (max(0.0, low) if lost else 0.0), (min(1.0, high) if lost < sent else 1.0)
 
 
-def order_ranks(n: int, q: float) -> tuple[int, int] | None:
-    """Ranks (0-based) whose order statistics enclose the q-quantile with ≥ 95 % confidence, two-sided.
+def order_ranks(n: int, q: float, *, tail: float = TAIL) -> tuple[int, int] | None:
+    """Ranks (0-based) whose order statistics enclose the q-quantile, leaving out at most `tail` on either side.
 
     Distribution-free: the number of samples below the quantile is Binomial(n, q). `None` where n does not carry an
-    interval (fewer than 6 for the median, 72 for p95, 368 for p99).
+    interval (at 95 %: fewer than 6 for the median, 72 for p95, 368 for p99).
     """
-    tail = 0.025
     if q**n > tail or (1 - q) ** n > tail:
         return None
     if n > EXACT_UP_TO:
-        spread = WILSON_Z * sqrt(n * q * (1 - q))
+        spread = NormalDist().inv_cdf(1 - tail) * sqrt(n * q * (1 - q))
         return max(0, int(n * q - spread)), min(n - 1, int(n * q + spread) + 1)
     return _exact_ranks(n, q, tail)
 
@@ -118,6 +139,7 @@ __all__ = [
     "at_least",
     "at_most",
     "fisher_greater",
+    "fisher_two_sided",
     "log_choose",
     "log_likelihood",
     "order_ranks",

@@ -8,6 +8,7 @@ from math import asin, cos, radians, sin, sqrt
 
 from msgspec import Struct
 
+from hopscope.model.plan import Site
 from hopscope.model.record import Named
 
 EARTH_KM = 6371.0
@@ -15,6 +16,9 @@ FIBRE_KM_PER_MS = 299_792.458 / 1000 * 2 / 3
 EXPLAINING_FACTOR = 1.5
 """Method 4.4: cables are longer than great circles."""
 DEFAULT_RADIUS_KM = 50.0
+"""Method 4.6. It holds for a site in a target file too: a seller's "Frankfurt" is a city, not an address."""
+LEAST_KM = 100.0
+"""Method 4.6: nearer than this a stretch says nothing."""
 
 
 class Place(Struct, frozen=True):
@@ -43,3 +47,19 @@ def great_circle_km(a: Place, b: Place) -> float:
 def explained_ms(a: Place, b: Place) -> float:
     """The longest round trip between two places that distance explains, ms: 1.5 × 2(d + r₁ + r₂)/(2/3 c)."""
     return EXPLAINING_FACTOR * 2 * (great_circle_km(a, b) + a.radius_km + b.radius_km) / FIBRE_KM_PER_MS
+
+
+def place_of_site(site: Site) -> Place:
+    """The place that a target file states."""
+    return Place(site.lat, site.lon, DEFAULT_RADIUS_KM)
+
+
+def floor_ms(a: Place, b: Place) -> float:
+    """The least round trip that light allows between two places, ms: 2 · max(0, d − r₁ − r₂)/(2/3 c)."""
+    return 2 * max(0.0, great_circle_km(a, b) - a.radius_km - b.radius_km) / FIBRE_KM_PER_MS
+
+
+def stretch(least_rtt_ms: float, a: Place, b: Place) -> float | None:
+    """How many times the floor the least round trip takes; `None` under 100 km, where there is no floor to speak of."""
+    floor = floor_ms(a, b)
+    return least_rtt_ms / floor if great_circle_km(a, b) >= LEAST_KM and floor > 0 else None

@@ -53,6 +53,12 @@ def autocorrelation(losses: Sequence[bool]) -> float:
     return covariance / variance
 
 
+def effective(losses: Sequence[bool]) -> float:
+    """How many independent trials a loss sequence, not empty, is worth: n_eff = n(1−r)/(1+r) (method 2.5)."""
+    r = autocorrelation(losses)
+    return max(1.0, len(losses) * (1 - r) / (1 + r)) if r > 0 else float(len(losses))
+
+
 def runs(losses: Sequence[bool]) -> tuple[int, int]:
     """Loss episodes and the longest, in probes (RFC 3357 §6: loss period)."""
     episodes = longest = current = 0
@@ -72,10 +78,7 @@ def loss(outcomes: Sequence[SampleOutcome], *, duplicates: int = 0) -> Loss:
     low: float | None = None
     high: float | None = None
     if sent:
-        r = autocorrelation(losses)
-        # Method 2.5: n_eff = n(1−r)/(1+r) where losses cluster.
-        effective = max(1.0, sent * (1 - r) / (1 + r)) if r > 0 else float(sent)
-        low, high = wilson_of_ratio(lost / sent, effective)
+        low, high = wilson_of_ratio(lost / sent, effective(losses))
     return Loss(
         sent=sent,
         received=sent - lost,

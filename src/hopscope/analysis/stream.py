@@ -144,9 +144,8 @@ def summary(streams: Iterable[Streamed], path_min_rtt_ns: int | None) -> StreamS
     """Statistics of the hot requests that ended well, of all where none was hot."""
     streams = list(streams)
     errors = Counter(each.exchange.error for each in streams if each.exchange.error is not None)
-    good = [each for each in streams if each.exchange.error is None]
-    cold = [each for each in good if each.exchange.cold]
-    chosen = [each for each in good if not each.exchange.cold] or cold
+    cold = [each for each in streams if each.exchange.error is None and each.exchange.cold]
+    chosen = hot(streams)
     exchanges = [each.exchange for each in chosen]
     of_heads = split.summary(exchanges, path_min_rtt_ns)
     brackets = [split.bracket(_to_first_token(each), path_min_rtt_ns) for each in chosen]
@@ -162,6 +161,12 @@ def summary(streams: Iterable[Streamed], path_min_rtt_ns: int | None) -> StreamS
         tpot=delay([round(tpot) for tpot in paces if tpot is not None]),
         errors=dict(errors),
     )
+
+
+def hot(streams: Sequence[Streamed]) -> list[Streamed]:
+    """The hot requests that ended well, all of them where none was hot."""
+    good = [each for each in streams if each.exchange.error is None]
+    return [each for each in good if not each.exchange.cold] or good
 
 
 def self_check(streams: Iterable[Streamed], *, clock_step_ns: int = 0) -> SelfCheck:

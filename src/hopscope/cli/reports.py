@@ -12,6 +12,7 @@ from hopscope.errors import CannotMeasureError, TapeError, UsageError
 
 if TYPE_CHECKING:
     from hopscope.model.report import Report
+    from hopscope.model.sample import Book
 
 REPORTS = Path("reports")
 
@@ -61,9 +62,15 @@ def tape_path(run: str) -> Path:
 
 
 def read(path: Path) -> "Report":
-    """The report of a tape. Raises TapeError, and CannotMeasureError for one that ends before anything was planned."""
-    from hopscope import tape
+    """The report of a tape. Raises what `book_of` raises."""
     from hopscope.analysis import judge
+
+    return judge.report(book_of(path), tool_version=__version__)
+
+
+def book_of(path: Path) -> "Book":
+    """What a tape holds. Raises TapeError, and CannotMeasureError for one that ends before anything was planned."""
+    from hopscope import tape
     from hopscope.sinks import file
 
     try:
@@ -74,7 +81,7 @@ def read(path: Path) -> "Report":
     if book.plan is None:
         message = f"{path} ends before its plan: the run was stopped before it measured anything"
         raise CannotMeasureError(message, "run again")
-    return judge.report(book, tool_version=__version__)
+    return book
 
 
 def write_documents(report: "Report", folder: Path) -> dict[str, Path]:

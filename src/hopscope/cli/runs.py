@@ -22,6 +22,7 @@ from hopscope.cli.options import (
 from hopscope.errors import TargetFileError
 
 if TYPE_CHECKING:
+    from hopscope.model.plan import Plan
     from hopscope.targets import TargetFile
 
 REPORTS = Path("reports")
@@ -45,10 +46,6 @@ def run(
     Example: hopscope run targets/example.toml --only fra-h100
     """
     from hopscope import targets
-    from hopscope.cli.output import exit_code, show
-    from hopscope.cli.reports import write_documents
-    from hopscope.cli.session import measure
-    from hopscope.sinks.file import TAPE_NAME, TapeFile
 
     plan = targets.plan(
         contents(file),
@@ -59,12 +56,22 @@ def run(
         deadline_ns=targets.duration(timeout),
         budget=budget,
     )
-    folder = out if out is not None else REPORTS / folder_name(file.stem, datetime.now(UTC))
+    return carried_out(plan, out, chosen(format_, json=json), quiet=quiet)
+
+
+def carried_out(plan: "Plan", out: Path | None, format_: Format, *, quiet: bool) -> int:
+    """Run a plan with tape and reports in a folder, print the verdict; returns the exit code."""
+    from hopscope.cli.output import exit_code, show
+    from hopscope.cli.reports import write_documents
+    from hopscope.cli.session import measure
+    from hopscope.sinks.file import TAPE_NAME, TapeFile
+
+    folder = out if out is not None else REPORTS / folder_name(plan.name, datetime.now(UTC))
     tape = TapeFile(folder / TAPE_NAME)
     outcome = measure(plan, write=tape.write, quiet=quiet)
     tape.close()
     paths = write_documents(outcome.report, folder)
-    show(outcome.report, chosen(format_, json=json), None, quiet=quiet, brief=len(plan.vantages) > 1)
+    show(outcome.report, format_, None, quiet=quiet, brief=len(plan.vantages) > 1)
     streams.tell(f"report: {paths['html']}\n")
     return exit_code(outcome.report, outcome.signal)
 
