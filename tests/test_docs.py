@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"<!-- help: ?(\w*) -->\n```\n(.*?)```\n<!-- end -->", re.DOTALL)
-COMMANDS = ("", "run", "ping", "trace", "http", "stream", "check", "report", "demo")
+COMMANDS = ("", "run", "ping", "trace", "http", "stream", "diagnose", "check", "compare", "report", "demo")
 
 
 def help_of(command: str) -> str:
@@ -44,7 +44,8 @@ def test_the_readme_shows_the_help_as_it_is(command: str) -> None:
 
 def test_every_dependency_has_its_licence_in_the_readme() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = {re.split(r"[\[<>=~ ]", entry)[0] for entry in project["dependencies"]}
+    extras = [entry for name, extra in project["optional-dependencies"].items() if name != "dev" for entry in extra]
+    wanted = {re.split(r"[\[<>=~ ]", entry)[0] for entry in [*project["dependencies"], *extras]}
     table = README.read_text(encoding="utf-8").split("<!-- licences -->")[1].split("<!-- end -->")[0]
     listed = {line.split("|")[1].strip() for line in table.strip().splitlines()[2:]}
     assert listed == wanted

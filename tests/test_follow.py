@@ -7,11 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from analysis.notation import ADDRESS, PING, TRACE, book, losing, opened, ping, plan, target, times, trace
+from analysis import notation
+from analysis.notation import ADDRESS, PING, TRACE, book, losing, opened, ping, target, times, trace
 from hopscope.follow import follow
 from hopscope.model.limits import MS, SECOND
-from hopscope.model.plan import Budget, HttpTask, PingTask, Plan, ResolveTask, Target, Task, TraceTask, Vantage
-from hopscope.model.record import Begin, Done, Exchange, Failure, Record, Resolved
+from hopscope.model.plan import (
+    Budget,
+    HttpTask,
+    PingTask,
+    Plan,
+    ResolveTask,
+    RouteTask,
+    Target,
+    Task,
+    TraceTask,
+    Vantage,
+)
+from hopscope.model.record import Begin, Done, Exchange, Failure, Record, Resolved, Routed
 from hopscope.tape import gather
 from hopscope.targets.tasks import COLD, HOT, series
 
@@ -21,6 +33,11 @@ RESOLVED: list[Record] = [
     Resolved(task=90, at=0, addresses=(ADDRESS, "2001:db8::9"), took_ns=3),
     Done(task=90, at=0),
 ]
+
+
+def plan(*targets: Target) -> Plan:
+    """A plan without what vouches for a place, which is asked in the last tests alone."""
+    return replace(notation.plan(*targets), command="ping")
 
 
 def wanted(what: Plan, *records: Iterable[Record]) -> tuple[Task, ...]:
@@ -340,3 +357,65 @@ def test_follow_shrinks_to_nothing(icmp: str, tcp: str, hops: list[str], port: b
             task_id = number * 100 + offset
             records += [Begin(id=task_id, at=number, task=task), Done(task=task_id, at=number, complete=False)]
     assert follow(plan(it), gather(records)) == ()
+
+
+# What vouches for a place (method 6.5)
+
+WAY = RouteTask(target="it", vantage="here", reason="vouches for this place", address=ADDRESS, family=4)
+GATEWAY, CONTROL = "192.168.1.1", "gate.example.net"
+
+
+def vouching(what: Plan, *records: Iterable[Record]) -> list[Task]:
+    return [task for task in wanted(what, *records) if task.reason == WAY.reason]
+
+
+def routed(gateway: str | None) -> list[Record]:
+    told = Routed(task=91, at=0, interface="eth0", gateway=gateway)
+    return [Begin(id=91, at=0, task=WAY), told, Done(task=91, at=0)]
+
+
+@pytest.mark.parametrize("command", ["run", "check", "compare"])
+def test_what_judges_targets_asks_for_the_gateway_at_the_pace_of_the_first_target(command: str) -> None:
+    what = replace(plan(replace(target(), count=7, interval_ns=5 * MS), target()), command=command)
+    assert vouching(what) == []
+    assert vouching(what, RESOLVED) == [WAY]
+    assert vouching(what, RESOLVED, routed(None)) == []
+    (echoes,) = vouching(what, RESOLVED, routed(GATEWAY))
+    assert isinstance(echoes, PingTask)
+    assert (echoes.address, echoes.protocol, echoes.about) == (GATEWAY, "icmp", "gateway")
+    assert (echoes.count, echoes.interval_ns, echoes.flows) == (7, 5 * MS, 1)
+    begun: list[Record] = [Begin(id=92, at=0, task=echoes)]
+    assert vouching(what, RESOLVED, routed(GATEWAY), begun) == []
+
+
+def test_each_place_is_vouched_for_by_its_own_gateway() -> None:
+    both = (Vantage(name="here", kind="local"), Vantage(name="there", kind="ssh"))
+    what = replace(plan(), command="run", vantages=both)
+    there = replace(RESOLVE, vantage="there")
+    found: list[Record] = [Begin(id=93, at=0, task=there), Resolved(task=93, at=0, addresses=("192.0.2.9",))]
+    assert vouching(what, RESOLVED, found) == [WAY, replace(WAY, vantage="there", address="192.0.2.9")]
+    (echoes,) = vouching(
+        what,
+        RESOLVED,
+        routed(GATEWAY),
+        [*found, Begin(id=94, at=0, task=replace(WAY, vantage="there", address="192.0.2.9"))],
+    )
+    assert (echoes.vantage, echoes.target) == ("here", "it")
+
+
+def test_controls_are_looked_up_and_asked_by_two_protocols() -> None:
+    what = replace(plan(), command="run", controls=(CONTROL,))
+    (lookup,) = vouching(what)
+    assert lookup == ResolveTask(target=CONTROL, vantage="here", reason=WAY.reason, host=CONTROL, about="control")
+    found: list[Record] = [
+        Begin(id=95, at=0, task=lookup), Resolved(task=95, at=0, addresses=("198.51.100.7", "198.51.100.8")),
+    ]  # fmt: skip
+    asked = [task for task in vouching(what, found) if isinstance(task, PingTask)]
+    assert [(task.target, task.address, task.protocol, task.port, task.about) for task in asked] == [
+        (CONTROL, "198.51.100.7", "icmp", None, "control"),
+        (CONTROL, "198.51.100.7", "tcp", 443, "control"),
+    ]
+
+
+def test_other_commands_ask_for_nothing_that_vouches() -> None:
+    assert vouching(replace(plan(), controls=(CONTROL,)), RESOLVED) == []

@@ -70,7 +70,7 @@ def plain(got: Report) -> object:
             [[Failure(kind="vantage", why="no route", vantage="here")]],
             "unknown",
             ["vantage-fault", "not-enough-data"],
-            "Vantage: vantage here measured nothing: no route. Unknown: it was not measured: the run ended first.",
+            "Vantage: vantage here measured nothing: no route. Unknown: it was not measured: no place could measure.",
         ),
         (
             [ping(losing(25, 50), 1)],

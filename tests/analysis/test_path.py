@@ -282,6 +282,7 @@ def test_arrival(one: Fated, family: int, arrival: bool, end: bool) -> None:
         (2, {1: "1 1", 2: ". ."}, None),
         (2, {1: "1 1", 2: ". .", 3: "1 ."}, 3),
         (2, {1: "1 1", 2: ". 1", 3: "1 1"}, 2),
+        (3, {1: "1 1", 2: "1 1", 3: "r1 r1", 4: "r1 r1"}, 3),  # a closed port refuses
     ],
 )
 def test_distance(end: int | None, rows: dict[int, str], expected: int | None) -> None:

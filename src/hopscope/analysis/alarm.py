@@ -31,7 +31,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Alarm(Struct, frozen=True, kw_only=True):
-    """What is known of an alarm: `since_ns` is when it was raised or cleared last, `recent` the runs since its clear.
+    """What is known of an alarm: `since_ns` is since when it is as it is, `recent` are the runs since its clear.
 
     `told` is what people believe: that it fires.
     """

@@ -7,9 +7,9 @@ from hopscope.analysis import reach
 from hopscope.analysis import stream as streaming
 from hopscope.analysis.path import NOTHING, Count, LossAlong, Step, arrived, count, loss_along, steps
 from hopscope.analysis.stream import StreamView
-from hopscope.analysis.views import HttpView, PathView, SeriesView, lookups, paths, requests, series
-from hopscope.model.plan import Protocol, Target
-from hopscope.model.record import Named, Resolved
+from hopscope.analysis.views import HttpView, PathView, SeriesView, lookups, paths, requests, routes, series
+from hopscope.model.plan import Protocol, Site, Target
+from hopscope.model.record import Named, Resolved, Routed
 from hopscope.model.sample import Book
 
 
@@ -22,7 +22,12 @@ class PathCase(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One target, vantage and address (`None` when the name gave none)."""
+    """One target, vantage and address (`None` when the name gave none).
+
+    `route` is how this machine would send there, `default_route` where it sends what it knows no better way for;
+    `gateway` is the series to the first router, `site` where the vantage stands. `elsewhere`: another address of the
+    target has a route from here.
+    """
 
     target: Target
     vantage: str
@@ -33,6 +38,16 @@ class Case(Struct, frozen=True, kw_only=True):
     requests: tuple[HttpView, ...] = ()
     streams: tuple[StreamView, ...] = ()
     named: dict[str, list[Named]] = {}
+    route: Routed | None = None
+    default_route: Routed | None = None
+    gateway: SeriesView | None = None
+    elsewhere: bool = False
+    site: Site | None = None
+
+    @property
+    def layered(self) -> bool:
+        """Whether the target is diagnosed layer by layer."""
+        return "layer" in self.target.probes
 
     def of(self, protocol: Protocol) -> tuple[SeriesView, ...]:
         """Series of one protocol."""
@@ -87,12 +102,19 @@ class _Views(Struct):
     paths: list[PathView] = []
     requests: list[HttpView] = []
     streams: list[StreamView] = []
+    routes: dict[str, Routed] = {}
+    default_route: Routed | None = None
+    gateways: dict[str, SeriesView] = {}
 
     def addresses(self) -> dict[str, None]:
         """Addresses asked, in order."""
         asked = [view.who for view in self.series] + [view.who for view in self.paths]
         asked += [view.who for view in self.requests] + [view.who for view in self.streams]
-        return dict.fromkeys(who.address for who in asked)
+        return dict.fromkeys((*self.routes, *(who.address for who in asked)))
+
+    def gateway(self, route: Routed | None) -> SeriesView | None:
+        """The series to the first router of a route."""
+        return None if route is None or route.gateway is None else self.gateways.get(route.gateway)
 
 
 Pair = tuple[str, str]
@@ -109,10 +131,14 @@ def cases(book: Book) -> list[Case]:
         for vantage in book.plan.vantages:
             pair = (target.name, vantage.name)
             resolved = named.get(pair)
-            nothing = Case(target=target, vantage=vantage.name, address=None, resolved=resolved, named=book.named)
             views = grouped.get(pair, _Views())
+            nothing = Case(
+                target=target, vantage=vantage.name, address=None, resolved=resolved, named=book.named,
+                site=vantage.site, route=views.default_route, default_route=views.default_route,
+                gateway=views.gateway(views.default_route),
+            )  # fmt: skip
             found += [_at(nothing, views, address) for address in views.addresses()]
-            if not views.addresses() and resolved is not None:
+            if not views.addresses() and (resolved is not None or views.default_route is not None):
                 found.append(nothing)
     return found
 
@@ -128,12 +154,21 @@ def _grouped(book: Book) -> dict[Pair, _Views]:
         grouped.setdefault((request.who.target, request.who.vantage), _Views()).requests.append(request)
     for streamed in streaming.views(book):
         grouped.setdefault((streamed.who.target, streamed.who.vantage), _Views()).streams.append(streamed)
+    for view in series(book, "gateway"):
+        grouped.setdefault((view.who.target, view.who.vantage), _Views()).gateways[view.who.address] = view
+    for task, routed in routes(book):
+        views = grouped.setdefault((task.target, task.vantage), _Views())
+        if task.address is None:
+            views.default_route = routed
+        else:
+            views.routes[task.address] = routed
     return grouped
 
 
 def _at(nothing: Case, views: _Views, address: str) -> Case:
     """The case of one address."""
     mine = tuple(view for view in views.series if view.who.address == address)
+    route = views.routes.get(address)
     return replace(
         nothing,
         address=address,
@@ -141,13 +176,23 @@ def _at(nothing: Case, views: _Views, address: str) -> Case:
         paths=tuple(judged(view, mine) for view in views.paths if view.who.address == address),
         requests=tuple(view for view in views.requests if view.who.address == address),
         streams=tuple(view for view in views.streams if view.who.address == address),
+        route=route,
+        gateway=views.gateway(route),
+        elsewhere=any(other != address and routed.error is None for other, routed in views.routes.items()),
     )
 
 
 def judged(view: PathView, its_series: tuple[SeriesView, ...]) -> PathCase:
-    """A path with loss and delay along it, the end-to-end series of its flow among the witnesses (method 4.2)."""
+    """A path with loss and delay along it, the end-to-end series of its flow among the witnesses (method 4.2).
+
+    Hops seen on flows of their own may lie on different paths: only the end is judged (method 3.6).
+    """
     other = other_than(view.who.protocol, its_series)
-    return PathCase(view=view, along=loss_along(view, end_count(view, its_series), other), steps=steps(view))
+    along = loss_along(view, end_count(view, its_series), other)
+    if view.varies:
+        end_alone = replace(along, limited=(), last_clean=None, first_lossy=None, p=None, decided=False)
+        return PathCase(view=view, along=end_alone, steps=())
+    return PathCase(view=view, along=along, steps=steps(view))
 
 
 def other_than(protocol: Protocol, its_series: tuple[SeriesView, ...]) -> Count:

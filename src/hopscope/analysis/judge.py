@@ -3,41 +3,36 @@
 Pure and total: the same book gives the same report, to the byte, whether it is still in memory or read from a tape.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from hopscope.analysis import layers, quorum, uplink
 from hopscope.analysis import stream as streaming
 from hopscope.analysis.alike import Alike, grouped, places
 from hopscope.analysis.case import Case, cases
+from hopscope.analysis.compare import compared
 from hopscope.analysis.instants import iso_or_none
-from hopscope.analysis.results import SeriesSamples, delay_of, http_result, loss_of, ping_result, trace_result
+from hopscope.analysis.nameless import results_without_address
+from hopscope.analysis.results import delay_of, http_result, loss_of, ping_result, trace_result
 from hopscope.analysis.rules.find import finding
+from hopscope.analysis.rules.layer import path_loop
 from hopscope.analysis.rules.path import accept_limited, lossy_from, replies_limited, slow_from
+from hopscope.analysis.rules.place import doubtful_place
 from hopscope.analysis.rules.reach import dns_failed, filtered, http_error, refused, tls_failed, unreachable
 from hopscope.analysis.rules.server import client_limited, first_token_slow, not_enough_data, over_budget, server_slow
 from hopscope.analysis.say import count as how_many
 from hopscope.analysis.say import ms, ratio
 from hopscope.model.plan import Plan, Target, Vantage
 from hopscope.model.report import (
-    Client,
-    Delay,
-    EndToEnd,
     FailureReport,
     Finding,
     FindingKind,
-    HttpResult,
-    HttpSummary,
-    Loss,
     Owner,
-    PathSummary,
-    PingResult,
     Report,
     Result,
     Severity,
     Status,
-    StreamResult,
     TargetReport,
-    TraceResult,
     VantageReport,
     Verdict,
 )
@@ -46,94 +41,115 @@ from hopscope.model.sample import Book
 Rule = Callable[[Case], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
-    dns_failed, unreachable, refused, filtered, tls_failed, http_error, lossy_from, accept_limited, server_slow,
-    first_token_slow, over_budget, replies_limited, slow_from, client_limited, not_enough_data,
+    dns_failed, unreachable, refused, filtered, tls_failed, http_error, path_loop, lossy_from, accept_limited,
+    server_slow, first_token_slow, over_budget, replies_limited, slow_from, doubtful_place, client_limited,
+    not_enough_data,
 )  # fmt: skip
 
 ORDER: Final[dict[Severity, int]] = {"info": 0, "warning": 1, "unknown": 2, "critical": 3}
 AREAS: Final[dict[FindingKind, str]] = {
+    "interface-fault": "This machine",
     "dns-failed": "Name",
+    "dns-slow": "Name",
     "unreachable": "Network",
     "admin-prohibited": "Network",
+    "path-loop": "Network",
+    "family-broken": "Network",
     "filtered": "Firewall",
     "refused": "Server",
     "tls-failed": "Server",
+    "certificate-expiring": "Server",
     "http-error": "Server",
     "server-slow": "Server",
     "accept-limited": "Server",
     "lossy-from": "Network",
     "slow-from": "Network",
     "over-budget": "Budget",
+    "doubtful-place": "Place",
     "client-limited": "This machine",
     "vantage-fault": "Vantage",
     "not-enough-data": "Unknown",
 }
 SENTENCES = 3
-NO_CLIENT = Client()
-NO_LOSS = Loss(sent=0, received=0, lost=0)
-NO_DELAY = Delay(n=0)
+UPLINK_STEP = "mend the way out of that place first: cable, Wi-Fi, gateway, provider; then run again"
 
 
 def report(book: Book, *, tool_version: str, failures: Sequence[FailureReport] = ()) -> Report:
     """The report of a book; `failures` are those that did not come from its records (a damaged tape, say)."""
-    found_cases = cases(book)
-    findings = _judge(book, found_cases)
+    all_cases = cases(book)
+    diagnosis = layers.diagnose(all_cases)
+    accused = {} if diagnosis.results else uplink.accused(book, all_cases)
+    found_cases = [case for case in all_cases if case.vantage not in accused]
+    findings = _judge(book, found_cases, accused, diagnosis)
     run, plan = book.run, book.plan
-    return Report(
+    made = Report(
         tool_version=run.tool_version if run is not None else tool_version,
         command=run.command if run is not None else "report",
         started_at=iso_or_none(run.at if run is not None else None),
         finished_at=iso_or_none(book.end.at if book.end is not None else None),
         partial=book.end is None or book.end.partial,
-        vantages=tuple(_vantage(book, vantage) for vantage in plan.vantages) if plan is not None else (),
+        vantages=tuple(_vantage(book, vantage, accused) for vantage in plan.vantages) if plan is not None else (),
         targets=tuple(_target(target, found_cases, findings) for target in plan.targets) if plan is not None else (),
         verdict=Verdict(
-            status=_status(findings), summary=_summary(plan, found_cases, findings), findings=tuple(findings)
+            status=_status(findings),
+            summary=f"{_summary(plan, found_cases, findings)} {diagnosis.sentence}".strip(),
+            findings=tuple(findings),
         ),
-        results=tuple(_results(book, found_cases)),
+        results=(*diagnosis.results, *_results(book, all_cases)),
         failures=(*_failures(book), *failures),
+        cause=diagnosis.cause,
+        ruled_out=diagnosis.ruled_out,
     )
+    return compared(made, book, all_cases) if made.command == "compare" else made
 
 
-def _judge(book: Book, found_cases: Sequence[Case]) -> list[Finding]:
+def _judge(
+    book: Book, found_cases: Sequence[Case], accused: Mapping[str, str], diagnosis: layers.Diagnosis
+) -> list[Finding]:
     """Every finding, the worst first; the order of the plan within one severity."""
-    findings = [one for rule in RULES for case in found_cases for one in rule(case)]
-    findings += _vantage_faults(book)
-    findings += _unmeasured(book, found_cases, findings)
-    return sorted(findings, key=_badness, reverse=True)
+    findings = [one for rule in RULES for case in found_cases if not case.layered for one in rule(case)]
+    findings += diagnosis.findings
+    findings += _vantage_faults(book, accused)
+    findings += _unmeasured(book, found_cases, findings, accused)
+    return sorted(quorum.held_back(findings), key=_badness, reverse=True)
 
 
 def _badness(one: Finding) -> int:
     return ORDER[one.severity]
 
 
-def _vantage_faults(book: Book) -> Iterator[Finding]:
-    """Vantages that failed: a warning while the quorum holds, unknown below it (method 6.2)."""
+def _vantage_faults(book: Book, accused: Mapping[str, str]) -> Iterator[Finding]:
+    """Vantages that failed: a warning while the quorum holds, unknown below it (method 6.2, 6.5)."""
     if book.plan is None:
         return
-    failed = [failure for failure in book.failures if failure.vantage is not None and failure.target is None]
-    down = {failure.vantage: failure for failure in failed}
-    usable = len(book.plan.vantages) - len(down)
+    told = {name: (f"no target is judged from vantage {name}: {why}", UPLINK_STEP) for name, why in accused.items()}
+    for failure in book.failures:
+        if failure.vantage is not None and failure.target is None:
+            why = f"vantage {failure.vantage} measured nothing: {failure.why}"
+            told[failure.vantage] = why, failure.advice or "see the failures"
+    usable = len(book.plan.vantages) - len(told)
     severity: Severity = "warning" if usable >= book.plan.quorum else "unknown"
-    for name, failure in down.items():
+    for name, (why, next_step) in told.items():
         yield Finding(
             id=f"vantage-fault/{name}",
             kind="vantage-fault",
             severity=severity,
             confidence="shown",
             target=None,
-            vantages=(name or "",),
+            vantages=(name,),
             segment=None,
             direction="either",
             owner=Owner(role="you"),
-            why=f"vantage {name} measured nothing: {failure.why}",
+            why=why,
             evidence={"usable": usable, "quorum": book.plan.quorum},
             changes_mind="results from this vantage",
-            next_step=failure.advice or "see the failures",
+            next_step=next_step,
         )
 
 
-def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Finding]) -> Iterator[Finding]:
+def _unmeasured(
+    book: Book, found_cases: Sequence[Case], findings: Sequence[Finding], accused: Mapping[str, str]
+) -> Iterator[Finding]:
     """Targets of which nothing is known, good or bad: unknown, never "ok"."""
     if book.plan is None:
         return
@@ -142,7 +158,10 @@ def _unmeasured(book: Book, found_cases: Sequence[Case], findings: Sequence[Find
         worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
         if worse:
             continue
-        why = next((failure.why for failure in book.failures if failure.target == target.name), "the run ended first")
+        failed = {failure.vantage for failure in book.failures if failure.target is None}
+        nowhere = all(vantage.name in failed for vantage in book.plan.vantages)
+        usual = "no place could judge it" if accused else "no place could measure" if nowhere else "the run ended first"
+        why = next((failure.why for failure in book.failures if failure.target == target.name), usual)
         if not any(case.answering for case in mine):
             here = next((vantage.name for vantage in book.plan.vantages), "")
             case = mine[0] if mine else Case(target=target, vantage=here, address=None, resolved=None)
@@ -173,15 +192,22 @@ def _status(findings: Sequence[Finding]) -> Status:
     return "ok" if worst == "info" else worst
 
 
-def _vantage(book: Book, vantage: Vantage) -> VantageReport:
-    """How a vantage did."""
+def _vantage(book: Book, vantage: Vantage, accused: Mapping[str, str]) -> VantageReport:
+    """How a vantage did; `controls` are the hosts that vouch for its way out."""
     failure = next((one for one in book.failures if one.vantage == vantage.name and one.target is None), None)
+    controls = book.plan.controls if book.plan is not None else ()
+    if failure is None and vantage.name in accused:
+        return VantageReport(
+            name=vantage.name, kind=vantage.kind, site=vantage.site, outcome="vantage-failed",
+            why=f"uplink: {accused[vantage.name]}", controls=controls,
+        )  # fmt: skip
     return VantageReport(
         name=vantage.name,
         kind=vantage.kind,
         site=vantage.site,
         outcome="ok" if failure is None else "skipped" if failure.kind == "skipped" else "vantage-failed",
         why=None if failure is None else failure.why,
+        controls=controls,
     )
 
 
@@ -189,11 +215,8 @@ def _target(target: Target, found_cases: Sequence[Case], findings: Sequence[Find
     """A target's status and sentence."""
     mine = [one for one in findings if one.target == target.name]
     status = _status(mine)
-    return TargetReport(
-        name=target.name,
-        status=status,
-        summary=mine[0].why if status != "ok" else _well(target, found_cases),
-    )
+    summary = mine[0].why if status != "ok" else _well(target, found_cases)
+    return quorum.withheld(TargetReport(name=target.name, status=status, summary=summary), findings)
 
 
 def _well(target: Target, found_cases: Sequence[Case]) -> str:
@@ -237,11 +260,12 @@ def _summary(plan: Plan | None, found_cases: Sequence[Case], findings: Sequence[
             return f"{plan.targets[0].name} is well: {_well(plan.targets[0], found_cases)}."
         return f"All {len(plan.targets)} targets are well."
     groups = grouped(bad)
-    sentences = [f"{AREAS.get(group[0].kind, 'Network')}: {_named(group, plan)}." for group in groups[:SENTENCES]]
+    sentences = quorum.sentences(findings, plan)
+    sentences += [f"{AREAS.get(group[0].kind, 'Network')}: {_named(group, plan)}." for group in groups[:SENTENCES]]
     if len(groups) > SENTENCES:
         sentences.append(f"And {how_many(len(groups) - SENTENCES, 'finding')} more.")
     well = len(plan.targets) - len({one.target for one in bad if one.target is not None})
-    if well and len(plan.targets) > 1:
+    if well and len(plan.targets) > 1 and not quorum.is_missed(findings):
         sentences.append(f"{well} of {len(plan.targets)} targets {'is' if well == 1 else 'are'} well.")
     return " ".join(sentences)
 
@@ -283,7 +307,7 @@ def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
     for case in found_cases:
         if case.address is None:
             if case.nameless:
-                yield from _nameless(case)
+                yield from results_without_address(case)
             continue
         for view in case.series:
             yield ping_result(view)
@@ -293,41 +317,3 @@ def _results(book: Book, found_cases: Sequence[Case]) -> Iterator[Result]:
             yield streaming.result(streamed, case.least_rtt(streamed.who.port))
         for one in case.requests:
             yield http_result(one, case.least_rtt(one.who.port))
-
-
-def _nameless(case: Case) -> Iterator[Result]:
-    """Results of a name without an address: outcome `dns`, nothing else known."""
-    why = case.resolved.error if case.resolved is not None else None
-    for kind in case.target.probes:
-        match kind:
-            case "ping":
-                yield PingResult(
-                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
-                    protocol=case.target.protocol or "icmp", port=case.target.port, started_at=None,
-                    finished_at=None, client=NO_CLIENT, clock=None, loss=NO_LOSS, delay=NO_DELAY, flows=(),
-                    samples=SeriesSamples(()), why=why,
-                )  # fmt: skip
-            case "trace":
-                yield TraceResult(
-                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
-                    protocol=case.target.trace_protocol or "icmp", port=case.target.port, started_at=None,
-                    finished_at=None, client=NO_CLIENT, flow="constant", reached=False, end=None, hops=(), flows=(),
-                    path=PathSummary(as_path=(), prefixes=(), hash=None),
-                    end_to_end=EndToEnd(loss=NO_LOSS, delay=NO_DELAY), why=why,
-                )  # fmt: skip
-            case "stream":
-                yield StreamResult(
-                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
-                    protocol="tcp", port=case.target.port, started_at=None, finished_at=None, client=NO_CLIENT,
-                    url=case.target.url or "", model=None, models_listed=None, api="openai", requests=(),
-                    summary=streaming.summary((), None), why=why,
-                )  # fmt: skip
-            case "layer":
-                pass
-            case "http":
-                yield HttpResult(
-                    target=case.target.name, vantage=case.vantage, outcome="dns", address=None, family=None,
-                    protocol="tcp", port=case.target.port, started_at=None, finished_at=None, client=NO_CLIENT,
-                    url=case.target.url or "", requests=(),
-                    summary=HttpSummary(network=NO_DELAY, server=NO_DELAY, total=NO_DELAY), why=why,
-                )  # fmt: skip

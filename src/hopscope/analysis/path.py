@@ -14,6 +14,7 @@ from hopscope.analysis.binomial import at_least, fisher_greater, log_likelihood
 from hopscope.analysis.loss import is_lost
 from hopscope.analysis.views import Fated, PathView
 from hopscope.model.limits import MS
+from hopscope.model.report import SampleOutcome
 
 SIGNIFICANT = 0.002
 """Method 4.2: one-sided, at each look."""
@@ -27,6 +28,8 @@ LEAST_PROBES = 10
 SLOW_STEP_NS = 2 * MS
 SLOW_SHARE = 0.10
 SLOW_SPREADS = 3
+ANSWERED: frozenset[SampleOutcome] = frozenset({"replied", "refused"})
+"""Outcomes of a probe of a path that somebody answered: a refusal is the answer of a closed port."""
 ARRIVING_CODES: dict[int, frozenset[int]] = {4: frozenset({2, 3, 9, 10, 13}), 6: frozenset({1, 4})}
 """Unreachable codes by which a target itself shows that a probe arrived (method 3.4)."""
 
@@ -138,7 +141,7 @@ def ended(one: Fated, family: int) -> bool:
 def distance(path: PathView) -> int | None:
     """The TTL at which the path ends: the lowest where most answers ended it; `None` when none did."""
     for ttl in sorted(path.rounds):
-        answers = [one for one in path.rounds[ttl] if one.outcome == "replied"]
+        answers = [one for one in path.rounds[ttl] if one.outcome in ANSWERED]
         ending = sum(ended(one, path.who.family) for one in answers)
         if ending and ending * 2 >= len(answers):
             return ttl
@@ -147,7 +150,7 @@ def distance(path: PathView) -> int | None:
 
 def responder(probes: Sequence[Fated], target: str) -> str | None:
     """Who answered most at one TTL."""
-    names = Counter(one.probe.by or target for one in probes if one.outcome == "replied")
+    names = Counter(one.probe.by or target for one in probes if one.outcome in ANSWERED)
     return names.most_common(1)[0][0] if names else None
 
 
@@ -280,7 +283,7 @@ def steps(path: PathView) -> tuple[Step, ...]:
     floors: list[tuple[int, str | None, int, int]] = []
     least: int | None = None
     for ttl in sorted((ttl for ttl in path.rounds if last is None or ttl <= last), reverse=True):
-        probes = [one for one in path.rounds[ttl] if one.outcome == "replied"]
+        probes = [one for one in path.rounds[ttl] if one.outcome in ANSWERED]
         rtts = [one.probe.rtt_ns for one in probes if one.probe.rtt_ns is not None]
         if len(rtts) < LEAST_PROBES:
             continue

@@ -168,7 +168,7 @@ def trace_result(view: PathView, along: LossAlong, steps: Sequence[Step], named:
         started_at=started(view.samples),
         finished_at=finished(view.samples),
         client=client(checks(view.samples)),
-        flow="constant",
+        flow="varies" if view.varies else "constant",
         reached=reached,
         end=_end(view, last, reached=reached),
         hops=hops,

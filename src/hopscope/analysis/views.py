@@ -8,8 +8,18 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from hopscope.analysis.loss import fate, late_keys
-from hopscope.model.plan import Family, HttpTask, PingTask, Protocol, ResolveTask, StreamTask, TraceTask
-from hopscope.model.record import Exchange, Probe, SelfCheck
+from hopscope.model.plan import (
+    About,
+    Family,
+    HttpTask,
+    PingTask,
+    Protocol,
+    ResolveTask,
+    RouteTask,
+    StreamTask,
+    TraceTask,
+)
+from hopscope.model.record import Exchange, Probe, Routed, SelfCheck
 from hopscope.model.report import SampleOutcome
 from hopscope.model.sample import Book, Sample
 
@@ -54,6 +64,11 @@ class PathView(Struct, kw_only=True):
     interval_ns: int
     flow: int
 
+    @property
+    def varies(self) -> bool:
+        """Whether each probe had a flow of its own: a SYN has a port of its own (method 3.6)."""
+        return self.who.protocol == "tcp"
+
     def all_probes(self) -> Iterator[Fated]:
         """Every probe of a round, whatever its TTL."""
         return (one for probes in self.rounds.values() for one in probes)
@@ -86,11 +101,11 @@ def fated(sample: Sample, threshold_ns: int) -> list[Fated]:
     return [Fated(probe, fate(probe, late, sample.drops, threshold_ns)) for probe in sample.probes]
 
 
-def series(book: Book) -> list[SeriesView]:
-    """Every series to a target, in the order in which they began; those to gateways and controls are not among them."""
+def series(book: Book, about: About = "target") -> list[SeriesView]:
+    """Every series about the targets, in the order in which they began; or those to gateways, or controls."""
     views: dict[Who, SeriesView] = {}
     for sample in book.samples.values():
-        if isinstance(sample.task, PingTask) and sample.task.about == "target":
+        if isinstance(sample.task, PingTask) and sample.task.about == about:
             asked = who(sample.task)
             view = views.setdefault(asked, SeriesView(who=asked, samples=[], fated=[]))
             view.samples.append(sample)
@@ -99,6 +114,11 @@ def series(book: Book) -> list[SeriesView]:
         view.fated.sort(key=_sent_at)
         view.counted = [one for one in view.fated if not one.probe.warmup]
     return list(views.values())
+
+
+def over(view: SeriesView) -> bool:
+    """Whether every task of a series has ended."""
+    return all(sample.done is not None or sample.failures for sample in view.samples)
 
 
 def paths(book: Book) -> list[PathView]:
@@ -141,11 +161,18 @@ def requests(book: Book) -> list[HttpView]:
     return list(views.values())
 
 
-def lookups(book: Book) -> Iterator[tuple[ResolveTask, Sample]]:
-    """Every name lookup of a book."""
+def lookups(book: Book, about: About = "target") -> Iterator[tuple[ResolveTask, Sample]]:
+    """Every name lookup of a target, or of a control."""
     for sample in book.samples.values():
-        if isinstance(sample.task, ResolveTask):
+        if isinstance(sample.task, ResolveTask) and sample.task.about == about:
             yield sample.task, sample
+
+
+def routes(book: Book) -> Iterator[tuple[RouteTask, Routed]]:
+    """What this machine said of its ways, in the order in which it was asked."""
+    for sample in book.samples.values():
+        if isinstance(sample.task, RouteTask) and sample.routed is not None:
+            yield sample.task, sample.routed
 
 
 def checks(samples: Iterable[Sample]) -> SelfCheck:

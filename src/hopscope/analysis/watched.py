@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from hopscope.analysis import quorum
 from hopscope.analysis.alarm import Alarm, Change, Rule, Seen
 from hopscope.model.report import Finding, HttpResult, PingResult, Report
 
@@ -48,7 +49,7 @@ def seen(report: Report, watch: Watch) -> Seen:
     if watch.metric == VANTAGE:
         return _of_vantage(report, watch.target)
     status = next((one.status for one in report.targets if one.name == watch.target), "unknown")
-    if status == "unknown" or _below_quorum(report):
+    if status == "unknown" or quorum.is_missed(report.verdict.findings):
         return "missing"
     if watch.metric == STATUS:
         return "good" if status == "ok" else "bad"
@@ -91,10 +92,6 @@ def _marks(event: Event) -> set[object]:
     segments = {(one.segment.from_.address, one.segment.to.address) for one in event.findings if one.segment}
     own: set[object] = {event.watch.key}
     return own | {("vantage", place) for place in places} | {("segment", segment) for segment in segments}
-
-
-def _below_quorum(report: Report) -> bool:
-    return any(one.kind == "vantage-fault" and one.severity == "unknown" for one in report.verdict.findings)
 
 
 def _of_vantage(report: Report, name: str) -> Seen:

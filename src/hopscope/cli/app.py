@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from hopscope import __version__
-from hopscope.cli import agent, check, demo, measure, reports, runs, signals, streams, vantage
+from hopscope.cli import agent, check, compare, demo, diagnose, measure, reports, runs, signals, streams, vantage
 from hopscope.cli.signals import InterruptedCommandError
 from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 
@@ -49,7 +49,9 @@ app.command("ping")(measure.ping)
 app.command("trace")(measure.trace)
 app.command("http")(measure.http)
 app.command("stream")(measure.stream)
+app.command("diagnose")(diagnose.diagnose)
 app.command("check")(check.check)
+app.command("compare")(compare.compare)
 app.command("report")(reports.report)
 app.command("demo")(demo.demo)
 app.command("agent")(agent.agent)

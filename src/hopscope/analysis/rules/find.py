@@ -48,8 +48,7 @@ def finding(  # noqa: PLR0913 - a finding has this many parts
 
 def end_of(case: Case, ttl: int, address: str | None) -> SegmentEnd:
     """One end of a segment, with its AS where a database said it."""
-    names = case.named.get(address or "", [])
-    return SegmentEnd(ttl=ttl, address=address, asn=next((one.asn for one in names if one.asn is not None), None))
+    return SegmentEnd(ttl=ttl, address=address, asn=name_of(case, address)[0])
 
 
 def segment_between(case: Case, before: Witness | None, after: Witness, flow: int) -> Segment:
@@ -64,22 +63,24 @@ def owner_of(case: Case, segment: Segment) -> Owner:
     if far.ttl <= 1:
         return Owner(role="you", name="this host up to its gateway")
     if near.asn is not None and near.asn == far.asn:
-        return Owner(role="transit", asns=(near.asn,), name=_name(case, far.address))
+        return Owner(role="transit", asns=(near.asn,), name=name_of(case, far.address)[1])
     if near.asn is not None and far.asn is not None:
         return Owner(role="border", asns=(near.asn, far.asn))
     if far.address == case.address:
-        return Owner(role="provider", asns=() if far.asn is None else (far.asn,), name=_name(case, far.address))
-    if far.address is not None and _access(far.address):
+        return Owner(role="provider", asns=() if far.asn is None else (far.asn,), name=name_of(case, far.address)[1])
+    if far.address is not None and is_access(far.address):
         return Owner(role="access")
     return UNKNOWN
 
 
-def _name(case: Case, address: str | None) -> str | None:
-    """The owner's name of an address."""
-    return next((one.as_name for one in case.named.get(address or "", []) if one.as_name is not None), None)
+def name_of(case: Case, address: str | None) -> tuple[int | None, str | None]:
+    """The AS of an address and its name, as far as a database said it."""
+    names = case.named.get(address or "", [])
+    asn = next((one.asn for one in names if one.asn is not None), None)
+    return asn, next((one.as_name for one in names if one.as_name is not None), None)
 
 
-def _access(address: str) -> bool:
+def is_access(address: str) -> bool:
     """Whether an address is of the kind that access providers use inside."""
     try:
         return ip_address(address) in SHARED_SPACE

@@ -18,7 +18,9 @@ from hopscope.model.report import Confidence, Evidence, Finding, Segment
 def lossy_from(case: Case) -> Iterator[Finding]:
     """Loss that the end sees, and where it begins."""
     located = False
-    for path in case.paths:
+    for path in sorted(case.paths, key=_varies):
+        if path.view.varies and (located or case.end_series is not None):
+            continue
         if path.along.excused is not None:
             yield _limited_target(case, path.view.who.protocol, path.along.end, path.along.excused)
             located = True
@@ -35,6 +37,11 @@ def lossy_from(case: Case) -> Iterator[Finding]:
     if shows_loss(seen):
         limits = excuses(other, seen)
         yield _limited_target(case, view.who.protocol, seen, other) if limits else _unlocated(case, seen, None)
+
+
+def _varies(path: PathCase) -> bool:
+    """Paths that can name a segment come first."""
+    return path.view.varies
 
 
 def accept_limited(case: Case) -> Iterator[Finding]:

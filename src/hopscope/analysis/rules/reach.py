@@ -38,13 +38,13 @@ def dns_failed(case: Case) -> Iterator[Finding]:
 def unreachable(case: Case) -> Iterator[Finding]:
     """Nothing from the target by any protocol tried."""
     tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.exchanged)
-    if case.address is None or not tried or case.answering or _any_refused(case):
+    if case.address is None or not tried or case.answering or any_refused(case):
         return
     said = _who_said(case)
     if said is None:
         last = _last_answering(case)
         where = f"; the last hop that answered is {last}" if last else ""
-        why = f"{_nothing_came(case)} by {_protocols(case)}{where}"
+        why = f"{nothing_came(case)} by {protocols(case)}{where}"
     else:
         why = f"{case.address} cannot be reached: {said}"
     yield finding(
@@ -54,12 +54,12 @@ def unreachable(case: Case) -> Iterator[Finding]:
         why=why,
         next_step="check that the host is up and that its firewall lets you in; then ask the owner of the last hop",
         changes_mind="an answer from the target by any protocol",
-        evidence={"tried": _protocols(case)},
+        evidence={"tried": protocols(case)},
         segment=_last_segment(case),
     )
 
 
-def _nothing_came(case: Case) -> str:
+def nothing_came(case: Case) -> str:
     """That nothing came, or nothing in time."""
     late = [view for view in case.series if any(one.outcome == "late" for one in view.counted)]
     if late:
@@ -72,7 +72,8 @@ def _threshold_ns(view: SeriesView) -> int | None:
     return next((sample.task.threshold_ns for sample in view.samples if isinstance(sample.task, PingTask)), None)
 
 
-def _any_refused(case: Case) -> bool:
+def any_refused(case: Case) -> bool:
+    """Whether any port refused."""
     return any(reach.refusing(view) for view in case.series) or any(
         exchange.error == "refused" for view in case.exchanged for exchange in view.exchanges
     )
@@ -82,7 +83,7 @@ def _prohibited(case: Case) -> bool:
     return any(reach.of_series(view) == "prohibited" for view in case.series)
 
 
-def _protocols(case: Case) -> str:
+def protocols(case: Case) -> str:
     """What was tried, in words."""
     tried = [view.who for view in case.series if view.counted]
     words = [f"{who.protocol} port {who.port}" if who.port else "ping" for who in tried]
@@ -135,7 +136,7 @@ def refused(case: Case) -> Iterator[Finding]:
         yield finding(
             case,
             "refused",
-            "critical" if _asked_for(case, port) else "info",
+            "critical" if asked_for(case, port) else "info",
             why=f"{case.address} refuses port {port}: the host is up, nothing listens there",
             next_step=f"start the server on port {port}, or correct the port",
             changes_mind="a SYN-ACK from the port",
@@ -145,14 +146,14 @@ def refused(case: Case) -> Iterator[Finding]:
         )
 
 
-def _asked_for(case: Case, port: int | None) -> bool:
+def asked_for(case: Case, port: int | None) -> bool:
     """Whether the plan names the port, or nothing else answers."""
     return port == case.target.port or not case.answering
 
 
 def filtered(case: Case) -> Iterator[Finding]:
     """One protocol or port is silent while the target answers another."""
-    if not (case.answering or _any_refused(case)):
+    if not (case.answering or any_refused(case)):
         return
     for view in case.series:
         counted = view.counted
@@ -161,7 +162,7 @@ def filtered(case: Case) -> Iterator[Finding]:
             continue
         if view.who.port is None:
             yield _icmp_silent(case, view)
-        elif _asked_for(case, view.who.port):
+        elif asked_for(case, view.who.port):
             yield finding(
                 case,
                 "filtered",

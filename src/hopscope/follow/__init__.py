@@ -1,17 +1,21 @@
 """The one loop in the house: what has been recorded → tasks still worth doing. Pure; `run` asks after every task.
 
 Each row is a rule of one kind of need. A row never asks for what has begun already, so the answer shrinks to nothing.
+The steps of a diagnosis are rows of `follow.layers`; what a place's own way out is judged by, of `follow.vouching`.
 `follow(plan, book)` with an empty book gives the first tasks of a run.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from hopscope.analysis import reach
 from hopscope.analysis.budget import held_series
 from hopscope.analysis.case import Case, PathCase, cases
 from hopscope.analysis.path import Count, count, distance, doubtful, shows_loss
-from hopscope.analysis.views import PathView, SeriesView, lookups
+from hopscope.analysis.views import PathView, SeriesView, lookups, over
+from hopscope.follow import layers, vouching
 from hopscope.model.limits import SECOND
 from hopscope.model.plan import (
     HttpTask,
@@ -34,7 +38,6 @@ LOOKS = (20, 50, 100, 200, 300)
 CONFIRM_PROBES = 30
 CONFIRM_FASTEST_NS = SECOND // 2
 CONFIRM_UNKNOWN_NS = SECOND
-FALLBACK_PORTS = (443, 80)
 
 
 def follow(plan: Plan, book: Book) -> tuple[Task, ...]:
@@ -43,9 +46,13 @@ def follow(plan: Plan, book: Book) -> tuple[Task, ...]:
     begun = {_key(sample.task) for sample in book.samples.values()}
     addressed = [task for task in _addressed(plan, book) if _key(task) not in begun]
     wanted += addressed
-    for case in cases(book):
+    found = cases(book)
+    wanted += [task for task in layers.asked(plan, book, found) if _key(task) not in begun]
+    wanted += [task for task in vouching.asked(plan, book) if _key(task) not in begun]
+    for case in found:
         for row in ROWS:
-            wanted += [task for task in row(plan, book, case) if _key(task) not in begun]
+            more = [task for task in row(plan, book, case) if _key(task) not in begun]
+            wanted += [task for task in more if not case.layered or layers.in_time(plan, book, task)]
     return tuple(wanted)
 
 
@@ -53,11 +60,12 @@ def _key(task: Task) -> tuple[object, ...]:
     """What makes two tasks the same wish."""
     match task:
         case ResolveTask():
-            return ("resolve", task.target, task.vantage)
+            return ("resolve", task.target, task.vantage, task.about)
         case RouteTask():
-            return ("route", task.target, task.vantage, task.address)
+            return ("route", task.target, task.vantage, task.address, task.reason)
         case PingTask():
-            return ("ping", task.target, task.vantage, task.address, task.protocol, task.port, task.first_seq)
+            who = ("ping", task.target, task.vantage, task.address, task.about)
+            return (*who, task.protocol, task.port, task.first_seq)
         case TraceTask():
             return ("trace", task.target, task.vantage, task.address, task.protocol, task.first_round, task.confirm)
         case HttpTask():
@@ -78,6 +86,7 @@ def _unresolved(plan: Plan, book: Book) -> Iterator[ResolveTask]:
                 yield ResolveTask(
                     target=target.name, vantage=vantage.name, reason="asked", host=target.resolve_to or target.host,
                     family=target.family,
+                    timeout_ns=layers.patience_ns(plan) if "layer" in target.probes else None,
                 )  # fmt: skip
 
 
@@ -129,22 +138,17 @@ def _icmp_silent(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
         return
     if case.of("tcp") or not _icmp_over(book, case):
         return
-    for port in FALLBACK_PORTS:
+    for port in tasks.FALLBACK_PORTS:
         yield tasks.series(case.target, case.vantage, case.address, "tcp", port, reason="ICMP is not answered")
 
 
 def _icmp_over(book: Book, case: Case) -> bool:
     """Whether the ICMP series has ended without an answer."""
     views = case.of("icmp")
-    return any(not reach.answers(view) and _over(view) for view in views) or any(
+    return any(not reach.answers(view) and over(view) for view in views) or any(
         failure.kind == "rights" and failure.target == case.target.name and failure.vantage == case.vantage
         for failure in book.failures
     )
-
-
-def _over(view: SeriesView) -> bool:
-    """Whether every task of a series has ended."""
-    return all(sample.done is not None or sample.failures for sample in view.samples)
 
 
 def _more_probes(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
@@ -154,7 +158,7 @@ def _more_probes(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
         return
     for view in case.series:
         seen = count(view.counted)
-        if not (_over(view) and reach.answers(view) and seen.sent) or _decided(case, view, seen):
+        if not (over(view) and reach.answers(view) and seen.sent) or _decided(case, view, seen):
             continue
         step = _next_look(len(view.counted))
         if step:
@@ -184,24 +188,21 @@ def _next_look(done: int) -> int:
 
 def _more_rounds(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
     """A path whose end loses goes on until the segment is shown (method 4.2)."""
-    del book
+    del plan, book
     if case.address is None:
         return
     for path in case.paths:
         step = _rounds_wanted(case, path)
-        if step and _rested(path):
-            task = tasks.trace(plan, case.target, case.vantage, case.address)
-            yield TraceTask(
-                target=task.target, vantage=task.vantage, reason="undecided", address=task.address,
-                family=task.family, protocol=task.protocol, rounds=step, interval_ns=task.interval_ns,
-                threshold_ns=task.threshold_ns, first_round=_rounds(path), first_ttl=task.first_ttl,
-                max_ttl=task.max_ttl, distance=distance(path.view), size=task.size,
-            )  # fmt: skip
+        begun = path.view.samples[0].task
+        if step and _rested(path) and isinstance(begun, TraceTask):
+            yield replace(
+                begun, reason="undecided", rounds=step, first_round=_rounds(path), distance=distance(path.view)
+            )
 
 
 def _rounds_wanted(case: Case, path: PathCase) -> int:
     """How many more rounds a path needs for now; 0 when what it shows is decided, or the user set how many."""
-    if case.target.rounds is not None or path.along.decided or not path.along.end.lost:
+    if case.target.rounds is not None or path.view.varies or path.along.decided or not path.along.end.lost:
         return 0
     return _next_look(_rounds(path))
 
@@ -231,9 +232,9 @@ def _confirm(plan: Plan, book: Book, case: Case) -> Iterator[Task]:
             view = path.view
             yield TraceTask(
                 target=case.target.name, vantage=case.vantage, reason=f"hop {ttl} may limit its replies",
-                address=case.address, family=view.who.family, protocol=view.who.protocol, rounds=CONFIRM_PROBES,
-                interval_ns=_confirm_interval(view, ttl), threshold_ns=case.target.threshold_ns, confirm=ttl,
-                size=case.target.size,
+                address=case.address, family=view.who.family, protocol=view.who.protocol, port=view.who.port,
+                rounds=CONFIRM_PROBES, interval_ns=_confirm_interval(view, ttl),
+                threshold_ns=case.target.threshold_ns, confirm=ttl, size=case.target.size,
             )  # fmt: skip
 
 

@@ -1,0 +1,197 @@
+"""The layers between this machine and a model's answer as a table: what fails first, and what that rules out.
+
+A row has the rules that can find its layer at fault, and a judge that says what shows it to be well. A layer fails
+where one of its rules found something above info; what follows from an earlier fault is no cause of its own. What
+passed rules out the kinds that it would have shown.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hopscope.analysis import signs
+from hopscope.analysis.case import Case
+from hopscope.analysis.causes import Found, causes
+from hopscope.analysis.results import client, finished, started
+from hopscope.analysis.rules.layer import dns_slow, gateway_fault, interface_fault, name_fails, path_loop, way_fails
+from hopscope.analysis.rules.path import accept_limited, lossy_from, replies_limited, slow_from
+from hopscope.analysis.rules.reach import refused, tls_failed
+from hopscope.analysis.rules.server import client_limited, first_token_slow, not_enough_data, over_budget, server_slow
+from hopscope.analysis.rules.service import certificate_expiring, model_fails, port_filtered, prohibited, requests_fail
+from hopscope.analysis.signs import Seen
+from hopscope.analysis.views import checks
+from hopscope.model.plan import Protocol, family_of
+from hopscope.model.report import Finding, FindingKind, LayerName, LayerResult, LayerStatus, Outcome
+
+Rule = Callable[[Case], Iterator[Finding]]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A layer; `near` ones are the same for every address of a target."""
+
+    layer: LayerName
+    rules: tuple[Rule, ...]
+    judge: Callable[[Case], Seen]
+    near: bool = False
+    protocol: Protocol = "tcp"
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    Row(layer="interface", near=True, protocol="icmp", judge=signs.interface, rules=(interface_fault,)),
+    Row(layer="gateway", near=True, protocol="icmp", judge=signs.gateway, rules=(gateway_fault,)),
+    Row(layer="dns", near=True, protocol="icmp", judge=signs.dns, rules=(name_fails, dns_slow)),
+    Row(
+        layer="path", protocol="icmp", judge=signs.path,
+        rules=(path_loop, way_fails, lossy_from, slow_from, replies_limited),
+    ),
+    Row(layer="port", judge=signs.port, rules=(refused, prohibited, port_filtered, accept_limited)),
+    Row(layer="tls", judge=signs.tls, rules=(tls_failed, certificate_expiring)),
+    Row(layer="http", judge=signs.http, rules=(requests_fail, server_slow)),
+    Row(layer="model", judge=signs.model, rules=(model_fails, first_token_slow)),
+)  # fmt: skip
+BESIDE: Final[tuple[Rule, ...]] = (over_budget, client_limited, not_enough_data)
+"""Rules that speak of no layer."""
+COUNTED: Final[frozenset[FindingKind]] = frozenset({"lossy-from", "slow-from", "accept-limited", "server-slow"})
+"""Kinds that stand on counts and times of ours."""
+OUTCOMES: Final[dict[FindingKind, Outcome]] = {
+    "interface-fault": "unreachable", "dns-failed": "dns", "unreachable": "unreachable",
+    "admin-prohibited": "prohibited", "path-loop": "unreachable", "refused": "refused", "filtered": "timeout",
+    "tls-failed": "tls", "http-error": "http",
+}  # fmt: skip
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """All layers of all targets that are diagnosed; `sentence` sums them up."""
+
+    findings: tuple[Finding, ...] = ()
+    results: tuple[LayerResult, ...] = ()
+    cause: FindingKind | None = None
+    ruled_out: tuple[FindingKind, ...] = ()
+    sentence: str = ""
+
+
+def diagnose(cases: Sequence[Case]) -> Diagnosis:
+    """Judge every case whose target is diagnosed, layer by layer."""
+    groups: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        if case.layered:
+            groups.setdefault((case.target.name, case.vantage), []).append(case)
+    findings: list[Finding] = []
+    results: list[LayerResult] = []
+    excluded: list[FindingKind] = []
+    first: Found | None = None
+    for mine in groups.values():
+        ways = [case for case in mine if not (case.elsewhere and _unrouted(case))]
+        judged = causes(list(_found(ways)), [case.address for case in ways if case.address is not None])
+        first = first or next((one for one in judged.told if one.finding.severity != "info"), None)
+        findings += [one.finding for one in judged.told]
+        rows = list(_rows(ways, judged.failing))
+        results += [result for result, _ in rows]
+        excluded += _excluded(rows)
+        findings += [one for rule in BESIDE for case in ways for one in rule(case)]
+    findings = [_weighed(one, first) for one in findings]
+    kinds = {one.kind for one in findings}
+    above = [one.kind for one in findings if one.severity != "info"]
+    return Diagnosis(
+        findings=tuple(findings),
+        results=tuple(results),
+        cause=first.finding.kind if first is not None else next(iter(above), None),
+        ruled_out=tuple(kind for kind in dict.fromkeys(excluded) if kind not in kinds),
+        sentence=_sentence(results, first),
+    )
+
+
+def _unrouted(case: Case) -> bool:
+    return case.route is not None and case.route.error is not None
+
+
+def _weighed(one: Finding, first: Found | None) -> Finding:
+    """Our own lateness can make loss and delay; it makes no answer, no error and no lasting silence."""
+    if one.kind != "client-limited" or (first is not None and first.finding.kind in COUNTED):
+        return one
+    return replace(one, severity="info", why=f"{one.why}; the layers do not stand on them")
+
+
+def _found(ways: Sequence[Case]) -> Iterator[Found]:
+    """What the rules of each layer find, from this machine outwards; near layers are asked once."""
+    for row in TABLE:
+        for case in ways[:1] if row.near else ways:
+            for rule in row.rules:
+                for one in rule(case):
+                    yield Found(layer=row.layer, address=None if row.near else case.address, finding=one)
+
+
+def _rows(ways: Sequence[Case], failing: Sequence[Found]) -> Iterator[tuple[LayerResult, Seen]]:
+    """Each layer, of each address where that makes a difference."""
+    for row in TABLE:
+        for case in ways[:1] if row.near else ways:
+            address = None if row.near else case.address
+            mine = [one for one in failing if one.address in {None, address} and one.finding.severity != "info"]
+            seen = row.judge(case)
+            if row.layer == "model" and not seen.well and not seen.why and any(other.streams for other in ways):
+                seen = replace(seen, why="the model was asked at another address")
+            yield _result(row, case, seen, mine), seen
+
+
+def _result(row: Row, case: Case, seen: Seen, failing: Sequence[Found]) -> LayerResult:
+    """One layer of one address: failed, passed, or why it was not checked."""
+    fault = next((one for one in failing if one.layer == row.layer), None)
+    order = [each.layer for each in TABLE]
+    before = next((one for one in failing if order.index(one.layer) < order.index(row.layer)), None)
+    status: LayerStatus = "failed" if fault is not None else "passed" if seen.well else "not-checked"
+    why, evidence, blamed = seen.why, seen.evidence, fault
+    if fault is not None:
+        why, evidence = fault.finding.why, fault.finding.evidence
+    elif not seen.well:
+        blamed = before
+        why = why or (f"not reached: {before.layer} fails first" if before else "nothing was seen of it in this run")
+    address = seen.about if row.near else case.address
+    return LayerResult(
+        target=case.target.name,
+        vantage=case.vantage,
+        outcome="ok" if blamed is None else OUTCOMES.get(blamed.finding.kind, "degraded"),
+        address=address,
+        family=None if address is None else family_of(address),
+        protocol=row.protocol,
+        port=case.target.port if row.protocol == "tcp" else None,
+        started_at=started(seen.samples),
+        finished_at=finished(seen.samples),
+        client=client(checks(seen.samples)),
+        layer=row.layer,
+        status=status,
+        evidence=evidence,
+        why=why,
+    )
+
+
+def _excluded(rows: Sequence[tuple[LayerResult, Seen]]) -> Iterator[FindingKind]:
+    """Kinds that a layer excludes which passed at every address, as far as each of them excludes it."""
+    for layer in dict.fromkeys(result.layer for result, _ in rows):
+        its = [(result, seen) for result, seen in rows if result.layer == layer]
+        checked = [seen for result, seen in its if result.status == "passed"]
+        if any(result.status == "failed" for result, _ in its) or not checked:
+            continue
+        for kind in checked[0].rules_out:
+            if all(kind in seen.rules_out for seen in checked):
+                yield kind
+
+
+def _sentence(results: Sequence[LayerResult], first: Found | None) -> str:
+    """Which layer fails first, and which passed before it."""
+    if not results:
+        return ""
+    passed = [one.layer for one in results if one.status == "passed"]
+    if first is None:
+        return f"Every layer that was checked passed: {_list(passed)}." if passed else ""
+    order = [row.layer for row in TABLE]
+    before = [layer for layer in passed if order.index(layer) < order.index(first.layer)]
+    several = len({one.address for one in results if one.layer == "path"}) > 1
+    where = f" (of {first.address})" if first.address is not None and several else ""
+    return f"The first layer that fails is {first.layer}{where}" + (f"; {_list(before)} passed." if before else ".")
+
+
+def _list(layers: Sequence[LayerName]) -> str:
+    *others, last = dict.fromkeys(layers)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,92 @@
+"""Whether a place may speak of targets at all: its own way out is judged first (method 6.5).
+
+One or two bad targets never accuse the place, and one that answers cleanly acquits it. Else all controls bad, or a
+gateway that answers and loses, or every one of three or more targets bad at once accuse it; the last only where
+nothing beyond the gateway was seen to answer cleanly: whatever the targets share may lie farther on.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from hopscope.analysis import reach
+from hopscope.analysis.case import Case
+from hopscope.analysis.path import count, shows_loss
+from hopscope.analysis.say import count as how_many
+from hopscope.analysis.say import share
+from hopscope.analysis.views import SeriesView, series
+from hopscope.model.sample import Book
+
+MEASURING = frozenset({"run", "check", "compare"})
+"""Commands that judge targets; the others say what they saw of what they were asked."""
+LEAST_TARGETS = 3
+BEYOND_GATEWAY = 2
+"""The first TTL that is not the gateway's."""
+NO_RESOLVER = "Temporary failure"
+"""How a resolver that cannot be asked is told from one that knows no such name (EAI_AGAIN, RFC 3493 §6.1)."""
+
+
+def accused(book: Book, cases: Sequence[Case]) -> dict[str, str]:
+    """Places whose own way out failed, each with the reason."""
+    if book.plan is None or book.plan.command not in MEASURING:
+        return {}
+    gateways, controls = series(book, "gateway"), series(book, "control")
+    found: dict[str, str] = {}
+    for vantage in book.plan.vantages:
+        mine = [case for case in cases if case.vantage == vantage.name]
+        if any(_clean(case) for case in mine):
+            continue
+        reasons = (
+            *_gateway([view for view in gateways if view.who.vantage == vantage.name]),
+            *_controls([view for view in controls if view.who.vantage == vantage.name]),
+            *_all_targets(mine, len(book.plan.targets)),
+        )
+        if reasons:
+            found[vantage.name] = reasons[0]
+    return found
+
+
+def _clean(case: Case) -> bool:
+    """Whether a target answers, and no series of it shows loss: the way out cannot be bad."""
+    answered = case.served or any(reach.answers(view) for view in case.series)
+    return answered and not any(shows_loss(count(view.counted)) for view in case.series)
+
+
+def _gateway(views: Sequence[SeriesView]) -> Iterator[str]:
+    """A gateway that answers, and loses; a silent one is not lossy."""
+    for view in views:
+        seen = count(view.counted)
+        if reach.answers(view) and shows_loss(seen):
+            yield f"its gateway {view.who.address} loses {share(seen.lost, seen.sent)} of the echoes"
+
+
+def _controls(views: Sequence[SeriesView]) -> Iterator[str]:
+    """Hosts that are known to be well, all of them bad."""
+    asked = [view for view in views if view.counted]
+    if asked and all(_bad(view) for view in asked):
+        names = ", ".join(dict.fromkeys(view.who.target for view in asked))
+        yield f"the controls fail too ({names}), and they are known to be well"
+
+
+def _bad(view: SeriesView) -> bool:
+    return not (reach.answers(view) or reach.refusing(view)) or shows_loss(count(view.counted))
+
+
+def _all_targets(mine: Sequence[Case], planned: int) -> Iterator[str]:
+    """Every one of three or more targets bad at once, with nothing clean beyond the gateway."""
+    names = {case.target.name for case in mine}
+    if len(names) < max(LEAST_TARGETS, planned) or any(_works(case) for case in mine):
+        return
+    yield f"all of {how_many(len(names), 'target')} are bad at once, and nothing beyond the gateway answers cleanly"
+
+
+def _works(case: Case) -> bool:
+    """Whether anything that was measured says that the way out is fine."""
+    if case.address is None:
+        return case.resolved is None or NO_RESOLVER not in (case.resolved.error or "")
+    tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.exchanged)
+    if not tried or case.served or any(reach.refusing(view) for view in case.series):
+        return True
+    witnesses = (witness for path in case.paths for witness in path.along.witnesses)
+    return any(
+        witness.ttl >= BEYOND_GATEWAY and witness.count.sent > witness.count.lost and not shows_loss(witness.count)
+        for witness in witnesses
+    )

@@ -1,0 +1,112 @@
+"""`hopscope diagnose`: every layer between this machine and a model's answer, and which of them fails first."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hopscope.cli.options import (
+    Family4,
+    Family6,
+    Format,
+    FormatOption,
+    Interface,
+    JsonOption,
+    OutFile,
+    Quiet,
+    Source,
+    chosen,
+    family,
+)
+from hopscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from hopscope.model.plan import Plan
+
+HURRIED, PATIENT = "45s", "5m"
+
+
+def diagnose(
+    host: Annotated[str, typer.Argument(metavar="HOST|URL", help="Name, address or URL; HOST:PORT for a port.")],
+    *,
+    model: Annotated[str | None, typer.Option("--model", help="Ask this model for a few tokens.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option("--api-key-env", metavar="VAR", help="Variable that holds the key.")
+    ] = None,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Take up to 5 minutes, so that rare loss is decided.")
+    ] = False,
+    ticket: Annotated[
+        Path | None, typer.Option("--ticket", metavar="FILE", help="Write a ticket for the provider.")
+    ] = None,
+    resolve: Annotated[
+        str | None, typer.Option("--resolve", metavar="HOST:PORT:ADDR", help="Dial this address for the name.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("-H", "--header", metavar="NAME: VALUE", help="Secrets as 'Name: env:VAR'.")
+    ] = None,
+    cacert: Annotated[str | None, typer.Option("--cacert", help="Trust this CA file.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Go on in spite of a bad certificate.")] = False,
+    four: Family4 = False,
+    six: Family6 = False,
+    source: Source = None,
+    interface: Interface = None,
+    format_: FormatOption = Format.text,
+    json: JsonOption = False,
+    out: OutFile = None,
+    quiet: Quiet = False,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", metavar="DURATION", help="Deadline; 45s, with --patient 5m.")
+    ] = None,
+) -> int:
+    """Walk the layers to a server and name the first that fails, whose it is, and the next step.
+
+    Interface, gateway, name, path, port, TLS, HTTP, model. Example: hopscope diagnose https://gpu1.example.net/v1
+    """
+    from hopscope.cli import asking
+    from hopscope.model.plan import Target
+
+    plain, from_variables = asking.headers(header or [])
+    shape = Target(
+        name="",
+        host="",
+        probes=("layer",),
+        family=family(four=four, six=six),
+        headers=plain,
+        headers_env=from_variables,
+        api_key_env=api_key_env,
+        ca_file=cacert,
+        insecure=insecure,
+        model=model,
+    )
+    target = asking.named(shape, host)
+    if target.url is None:
+        _refuse_without_url(model, api_key_env, cacert, resolve, *(header or ()))
+    target = asking.dialled(target, resolve)
+    deadline = timeout or (PATIENT if patient else HURRIED)
+    plan = asking.plan("diagnose", (target,), asking.here(source, interface), deadline)
+    return _carry_out(plan, chosen(format_, json=json), out, ticket, quiet=quiet)
+
+
+def _carry_out(plan: "Plan", format_: Format, out: Path | None, ticket: Path | None, *, quiet: bool) -> int:
+    """Run, print, write the ticket, and the exit code; where documents are to go is tried first."""
+    from hopscope.cli.output import exit_code, show
+    from hopscope.cli.session import measure
+    from hopscope.render.ticket import render
+    from hopscope.sinks import file
+
+    for path in (out, ticket):
+        if path is not None:
+            file.check(path)
+    outcome = measure(plan, quiet=quiet)
+    if ticket is not None:
+        file.document(ticket, [render(outcome.report)])
+    show(outcome.report, format_, out, quiet=quiet)
+    return exit_code(outcome.report, outcome.signal)
+
+
+def _refuse_without_url(*given: str | None) -> None:
+    """What speaks of TLS, HTTP or a model needs a URL. Raises UsageError."""
+    if any(each is not None for each in given):
+        message = "--model, --api-key-env, --cacert, --resolve and -H speak of a URL, and this is a host"
+        raise UsageError(message, "write the URL: https://gpu1.example.net/v1")
