@@ -24,6 +24,9 @@ RUN_ROUNDS = 20
 ROUND_INTERVAL_NS = 500 * MS
 ROUTER_SPACING_NS = 200 * MS
 """Method 3.1: by default no router is asked more than 5/s in all; traces of a vantage share its first hops."""
+TRACED_PORT = 443
+FALLBACK_PORTS = (443, 80)
+"""Asked by TCP where no port is named."""
 COLD, HOT = 3, 10
 HTTP_TIMEOUT_NS = 15 * SECOND
 STREAM_COLD, STREAM_HOT = 1, 5
@@ -67,14 +70,15 @@ def series(
 def trace(plan: Plan, target: Target, vantage: str, address: str) -> TraceTask:
     """A trace as the target wants it."""
     tracing = sum("trace" in one.probes for one in plan.targets)
+    protocol = target.trace_protocol or "icmp"
     return TraceTask(
         target=target.name,
         vantage=vantage,
         reason="asked",
         address=address,
         family=family_of(address),
-        protocol=target.trace_protocol or "icmp",
-        port=None,
+        protocol=protocol,
+        port=None if protocol == "icmp" else target.port or TRACED_PORT,
         rounds=target.rounds or RUN_ROUNDS,
         interval_ns=target.round_interval_ns or max(ROUND_INTERVAL_NS, tracing * ROUTER_SPACING_NS),
         threshold_ns=target.threshold_ns,
