@@ -21,6 +21,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import whole
+from whole import Figure
+
 from hopscope import tape
 from hopscope.analysis.delay import quantile
 from hopscope.lab.box import Lab
@@ -38,9 +41,6 @@ PEERS = {"fping": "fping", "ping": "iputils-ping", "tcpdump": "tcpdump"}
 PCAP_HEADER, PACKET_HEADER = struct.Struct("=IHHiIII"), struct.Struct("=IIII")
 ETHERNET, ECHO_REQUEST, ECHO_REPLY = 14, 8, 0
 MILLION = 1_000_000
-
-Figure = tuple[str, str, str, str]
-"""What, figure, beside, whether the target is met."""
 
 
 class Tool(NamedTuple):
@@ -226,6 +226,9 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "start": start_up,
     "veth": lambda: accuracy("one veth and a router", Impairment()),
     "path": lambda: accuracy("a 30 ms path", Impairment(delay_ms=15.0)),
+    "places": whole.ten_places,
+    "check": whole.check_beside_run,
+    "token": whole.first_token,
 }
 
 

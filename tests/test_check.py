@@ -72,11 +72,17 @@ BLIND = report({"fra": "unknown", "ham": "unknown"})
 
 def test_six_checks_of_a_lossy_link_and_six_after_it_recovered_print_two_messages(checks: Checks) -> None:
     raised, cleared = checks.messages(*[BAD] * 6, *[WELL] * 6)
-    assert raised.startswith("RAISED fra: bad in 2 of the last 2 runs\n")
-    assert cleared.startswith("CLEARED fra: well in 3 runs; was bad from 2026-01-01T00:10:0")
+    assert raised.startswith("RAISED fra: bad in 2 of the last 2 runs, since 2026-01-01T00:05:01Z\n")
+    assert cleared.startswith("CLEARED fra: well in 3 runs; was bad from 2026-01-01T00:05:01Z for 40 minutes\n")
     assert len(raised.splitlines()) <= 20
     assert [one.status for one in query.runs(checks.path, 99)] == ["warning"] * 6 + ["ok"] * 6
     assert [(one.kind, one.told) for one in query.events(checks.path, 99)] == [("raise", True), ("clear", True)]
+
+
+def test_it_is_bad_since_the_first_bad_run_of_those_that_raised_it(checks: Checks) -> None:
+    raised, cleared = checks.messages(WELL, BAD, WELL, BLIND, BAD, WELL, BAD, *[WELL] * 3)
+    assert raised.startswith("RAISED fra: bad in 2 of the last 3 runs, since 2026-01-01T00:25:01Z\n")
+    assert cleared.startswith("CLEARED fra: well in 3 runs; was bad from 2026-01-01T00:25:01Z for 25 minutes\n")
 
 
 def test_two_targets_behind_one_link_are_one_message(checks: Checks) -> None:
@@ -98,7 +104,8 @@ def test_below_the_quorum_no_target_is_blamed_and_the_vantage_is_told_once(check
     fault = finding(None, kind="vantage-fault", severity="unknown", why="vantage here measured nothing: ssh: refused")
     made = report({"fra": "critical", "ham": "critical"}, fault, vantages=(down,))
     (raised, cleared) = checks.messages(*[made] * 6, *[WELL] * 6)
-    assert raised.startswith("RAISED vantage here: bad in 2 of the last 2 runs\n  vantage here measured nothing")
+    assert raised.startswith("RAISED vantage here: bad in 2 of the last 2 runs, since 2026-01-01T00:05:01Z\n")
+    assert raised.splitlines()[1].startswith("  vantage here measured nothing")
     assert "fra" not in raised
     assert cleared.startswith("CLEARED vantage here")
     assert {one.outcome for one in query.runs(checks.path, 6)} == {"ok"}
@@ -132,7 +139,7 @@ def test_a_maintenance_is_silent_and_over_when_it_is_over(tmp_path: Path) -> Non
     checks = Checks(tmp_path / "store", replace(file("fra", "ham"), maintenance=(window,)))
     told = [checks(BAD).message for _ in range(6)]
     assert [bool(one) for one in told] == [False] * 4 + [True, False]
-    assert "RAISED fra: bad since 2026-01-01T00:10:0" in told[4]
+    assert "RAISED fra: bad since 2026-01-01T00:05:01Z" in told[4]
     assert [(one.kind, one.told) for one in query.events(checks.path, 9)] == [("raise", False), ("raise", True)]
     elsewhere = Checks(tmp_path / "other", replace(file("fra", "ham"), maintenance=(replace(window, target="ham"),)))
     assert len(elsewhere.messages(*[BAD] * 6)) == 1

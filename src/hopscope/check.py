@@ -12,7 +12,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from hopscope.analysis.alarm import Alarm, Rule, step
+from hopscope.analysis import quorum
+from hopscope.analysis.alarm import LETTERS, Alarm, Rule, step
 from hopscope.analysis.watched import STATUS, VANTAGE, Event, Watch, against, seen
 from hopscope.errors import StoreError
 from hopscope.history import lock, store
@@ -72,13 +73,15 @@ def check(file: TargetFile, plan: Plan, due: Due, place: Path, *, measure: Measu
         store.prepare(place)
         from hopscope.history import query, write
 
+        watches = watched(file, plan)
         before = query.alarms(place, due.config)
+        earlier = query.starts(place, due.config, max(watch.rule.of_runs for watch in watches))
         started = clock()
         report = measure(plan)
         finished = clock()
-        watches = watched(file, plan)
         report = replace(report, failures=(*report.failures, *_unwatchable(file, plan)))
-        alarms, events = moved(report, watches, before, finished, file.maintenance)
+        starts = (started, *earlier)
+        alarms, events = moved(report, watches, before, finished, starts=starts, windows=file.maintenance)
         entry = Entry(
             id=due.id,
             config=due.config,
@@ -158,15 +161,22 @@ def _kept(file: TargetFile, before: Mapping[Key, Alarm], watches: Sequence[Watch
 
 
 def moved(
-    report: Report, watches: Sequence[Watch], before: Mapping[Key, Alarm], now_ns: int, windows: Sequence[Maintenance]
+    report: Report,
+    watches: Sequence[Watch],
+    before: Mapping[Key, Alarm],
+    now_ns: int,
+    *,
+    starts: Sequence[int],
+    windows: Sequence[Maintenance],
 ) -> tuple[dict[Key, Alarm], list[Event]]:
-    """Every alarm after this run, and what happened to it."""
+    """Every alarm after this run, and what happened to it; `starts` are those of this run and of the runs before it."""
     alarms: dict[Key, Alarm] = {}
     events: list[Event] = []
     for watch in watches:
         old = before.get(watch.key, Alarm(since_ns=now_ns))
         new = step(old, seen(report, watch), now_ns, watch.rule, quiet=_maintained(watch, now_ns, windows))
-        alarms[watch.key] = new.alarm
+        alarm = _dated(new.alarm, watch.rule, starts) if new.moved == "raise" else new.alarm
+        alarms[watch.key] = alarm
         change = new.told or new.moved
         if change is None:
             continue
@@ -177,12 +187,19 @@ def moved(
                 change=change,
                 told=new.told is not None,
                 before=old,
-                alarm=new.alarm,
+                alarm=alarm,
                 why=telling.reason(report, findings, watch.target, watch.metric),
                 findings=findings,
             )
         )
     return alarms, events
+
+
+def _dated(alarm: Alarm, rule: Rule, starts: Sequence[int]) -> Alarm:
+    """An alarm just raised: things are bad since the first of the bad runs that raised it, not since the last."""
+    recent = alarm.recent[-rule.of_runs :]
+    bad = recent[::-1].rindex(LETTERS["bad"])
+    return replace(alarm, since_ns=starts[min(bad, len(starts) - 1)])
 
 
 def _maintained(watch: Watch, now_ns: int, windows: Sequence[Maintenance]) -> bool:
@@ -196,7 +213,7 @@ def outcome(report: Report) -> str:
     """A run in one word (method 6.1)."""
     if report.verdict.status == "ok":
         return "ok"
-    if any(one.kind == "vantage-fault" and one.severity == "unknown" for one in report.verdict.findings):
+    if quorum.is_missed(report.verdict.findings):
         return "vantage-failed"
     critical = {target.name for target in report.targets if target.status == "critical"}
     if any(result.target in critical and result.outcome in FAILED for result in report.measured):

@@ -56,5 +56,5 @@ def test_a_file_left_behind_is_no_lock(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"store-read-only: .*file"), locked(tmp_path / "file" / "x"):
+    with pytest.raises(StoreError, match=r"store-io: .*file"), locked(tmp_path / "file" / "x"):
         pass

@@ -25,10 +25,10 @@ WAIT = "sys.stdin.read()\n"
 
 # what it does · what is said of it · what to do
 FAKES = {
-    "silent": ("import time; time.sleep(60)", "no hopscope answered there within 1 s", "hopscope agent"),
+    "silent": ("import time; time.sleep(60)", "answered there within its deadline of 1 s", "hopscope agent"),
     "asks": (
         "import time; print('Password: ', end='', flush=True); time.sleep(60)",
-        "no hopscope answered there within 1 s; it said Password:",
+        "no hopscope answered there within its deadline of 1 s; it said Password:",
         "hopscope agent",
     ),
     "exits": ("import sys; sys.exit('no such pod: gpu-7')", "ended with code 1: no such pod: gpu-7", "by hand"),

@@ -349,7 +349,7 @@ def test_a_jump_host_is_held_to_the_same_rules(home: Path) -> None:
     [
         (["no-such-hopscope"], "hopscope is not installed there"),
         (["sh", "-c", "echo out of order >&2; exit 9"], "ended with code 9: out of order"),
-        (["sh", "-c", "sleep 60"], "no hopscope answered there within 2 s"),
+        (["sh", "-c", "sleep 60"], "no hopscope answered there within its deadline of 2 s"),
         (["sh", "-c", "kill -9 $$"], "killed"),
         (["head", "-c", "200000000", "/dev/zero"], ""),
     ],
@@ -393,7 +393,10 @@ def test_what_is_no_ssh_server() -> None:
     answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
     with serve(lambda conn: conn.sendall(answer)) as other, pytest.raises(VantageDownError, match="no SSH with"):
         asyncio.run(measure(vantage(other.port, deadline_s=5)))
-    with serve(silent) as other, pytest.raises(VantageDownError, match="no hopscope answered there within 1 s"):
+    with (
+        serve(silent) as other,
+        pytest.raises(VantageDownError, match="no hopscope answered there within its deadline of 1 s"),
+    ):
         asyncio.run(measure(vantage(other.port, deadline_s=1)))
 
 

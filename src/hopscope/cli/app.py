@@ -70,13 +70,13 @@ def main_inner(arguments: Sequence[str]) -> int:
         _refuse_bytes(arguments)
         code: object = typer.main.get_command(app).main(list(arguments), prog_name="hopscope", standalone_mode=False)
     except (Exception, InterruptedCommandError, KeyboardInterrupt) as error:  # noqa: BLE001 - no traceback reaches a user
-        return _ended(arguments, error)
+        return ended(arguments, error)
     except SystemExit:
         return 0  # typer's way of saying that whoever read the help has gone
     return code if isinstance(code, int) else 0
 
 
-def _ended(arguments: Sequence[str], error: BaseException) -> int:
+def ended(arguments: Sequence[str], error: BaseException) -> int:
     """Say why a command ended before its time; returns the exit code."""
     match error:
         case HopscopeError():

@@ -1,4 +1,4 @@
-"""What the store is asked: the alarms that a check goes on from, and the latest runs and events for people."""
+"""What the store is asked: the alarms and runs that a check goes on from, and the latest of both for people."""
 
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,14 @@ def alarms(path: Path, config: str) -> dict[tuple[str, str], Alarm]:
         )
         for row in rows
     }
+
+
+def starts(path: Path, config: str, last: int) -> list[int]:
+    """When the latest runs of a target file began, ns, the newest first. Raises StoreError."""
+    with reading(path) as connection:
+        latest = select(RUN.c.started_at).where(RUN.c.config == config)
+        rows = connection.execute(latest.order_by(RUN.c.slot_at.desc(), RUN.c.started_at.desc()).limit(last)).all()
+    return [row.started_at for row in rows]
 
 
 def runs(path: Path, last: int) -> list[RunEntry]:

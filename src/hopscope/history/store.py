@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from hopscope.errors import StoreError, Trouble, UsageError
-from hopscope.history.lock import ANOTHER_PLACE
+from hopscope.history.lock import ANOTHER_PLACE, cannot_make
 from hopscope.history.migrations import APPLICATION_ID, STEPS, VERSION
 
 BUSY_S = 10.0
@@ -41,7 +41,7 @@ def prepare(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError("read-only", f"cannot make {path.parent}: {error.strerror}", ANOTHER_PLACE) from error
+        raise cannot_make(path.parent, error) from error
     with troubles(path), closing(connect(path)) as connection:
         if _version(path, connection) < VERSION:
             _migrate(connection)

@@ -62,10 +62,11 @@ def silent(limit_s: float) -> VantageDownError:
     )
 
 
-def no_hello(limit_s: float, said: str) -> VantageDownError:
-    """Something that was started and does not say who it is."""
+def no_hello(limit_s: float, said: str, *, deadline_s: float | None = None) -> VantageDownError:
+    """Something that was started and does not say who it is; `deadline_s` where that of the vantage ended it."""
+    within = f"{round(limit_s, 1):g} s" if deadline_s is None else f"its deadline of {deadline_s:g} s"
     instead = f"; it said {said}" if said else ""
-    return VantageDownError(f"no hopscope answered there within {round(limit_s, 1):g} s{instead}", NOISE)
+    return VantageDownError(f"no hopscope answered there within {within}{instead}", NOISE)
 
 
 def too_late(limit_s: float) -> VantageDownError:

@@ -121,7 +121,8 @@ class PipePlace:
                 link = Link(await self._dial(), self.name, self._pace)
                 await link.greet(self._over_at - time.monotonic_ns())
         except TimeoutError:
-            raise no_hello(limit_s, link.heard() if link is not None else "") from None
+            deadline_s = self._deadline_ns / SECOND if left_s < self._pace.hello_s else None
+            raise no_hello(limit_s, link.heard() if link is not None else "", deadline_s=deadline_s) from None
         finally:
             if link is not None and link.clock_offset_ns is None:
                 await link.close()
