@@ -263,6 +263,12 @@ def reset_on_request(conn: socket.socket) -> None:
             id="endless head",
         ),
         pytest.param(
+            once(*[b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000] * 40, 0.1),
+            "http",
+            "no final response header within 256 KiB",
+            id="endless interim answers",
+        ),
+        pytest.param(
             once(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(300_000)), "cut", "longer than 200000 bytes", id="endless body"
         ),
     ],
