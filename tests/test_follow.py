@@ -359,6 +359,22 @@ def test_follow_shrinks_to_nothing(icmp: str, tcp: str, hops: list[str], port: b
     assert follow(plan(it), gather(records)) == ()
 
 
+@pytest.mark.parametrize(
+    ("icmp", "tcp", "more"),
+    [
+        (losing(0, 50), losing(4, 50), ["icmp", "tcp"]),
+        (losing(0, 50), losing(0, 50), []),
+        (losing(0, 50), losing(12, 50), []),
+        (losing(4, 50), losing(5, 50), []),
+        (losing(0, 300), losing(6, 300), []),
+    ],
+    ids=["may differ or not", "neither loses", "they differ", "both lose", "the last look is over"],
+)
+def test_series_that_may_differ_or_not_go_on_until_it_is_shown(icmp: str, tcp: str, more: list[str]) -> None:
+    asked = further(target(port=443), RESOLVED, ping(icmp, 1), ping(tcp, 2, protocol="tcp", port=443))
+    assert [task.protocol for task in asked if isinstance(task, PingTask)] == more
+
+
 # What vouches for a place (method 6.5)
 
 WAY = RouteTask(target="it", vantage="here", reason="vouches for this place", address=ADDRESS, family=4)

@@ -32,7 +32,7 @@ from analysis.notation import losing, times
 from hopscope.analysis.judge import report
 from hopscope.model.limits import SECOND
 from hopscope.model.plan import Budget, Plan
-from hopscope.model.record import Done, SelfCheck
+from hopscope.model.record import Done, Exchange, SelfCheck
 from hopscope.model.report import Difference, Report
 from hopscope.model.sample import Book
 
@@ -167,6 +167,20 @@ def test_without_a_budget_the_wait_is_of_one_kind_for_all_candidates() -> None:
     assert [(one[0], one[3]) for one in standing(got)] == [("fra", 1.0), ("ams", 0.25)]
 
 
+def test_server_time_is_of_hot_requests_of_all_where_none_is_hot() -> None:
+    what = plan([target("fra", FREE, url=True), target("ams", FREE, url=True)], HERE)
+    rtts: Series = {("fra", "here"): times(50, "10"), ("ams", "here"): times(50, "10")}
+    warm = requests([900.0] * 5 + [40.0] * 9, ("fra", "here"), 8)
+    mixed = [replace(one, cold=True) if isinstance(one, Exchange) and one.seq < 5 else one for one in warm]
+    cold = [
+        replace(one, cold=True) if isinstance(one, Exchange) else one
+        for one in requests([70.0] * 9, ("ams", "here"), 9)
+    ]
+    got = compared(what, rtts, mixed, cold)
+    servers = {one.target: (one.places[0].server.n, one.places[0].server.p50_ms) for one in candidates(got)}
+    assert servers == {"fra": (9, 40.0), "ams": (9, 70.0)}
+
+
 # Ties
 
 
@@ -195,6 +209,34 @@ def test_equals_stand_by_price_only_where_no_difference_is_shown(
     got = compared(what, {("fra", "here"): fra, ("ams", "here"): ams})
     assert [one.target for one in candidates(got)] == order
     assert [(one.advice, one.score) for one in candidates(got)] == [("buy", 1.0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("ams", "order"),
+    [
+        (10.02, ["ams", "fra"]),  # noise: the cheaper
+        (10.9, ["ams", "fra"]),  # shown, and too small to matter: the cheaper
+        (11.1, ["fra", "ams"]),  # a difference that matters: the faster
+    ],
+)
+def test_without_a_budget_price_decides_where_no_difference_is_shown(ams: float, order: list[str]) -> None:
+    what = plan([target("fra", FREE, price=2000), target("ams", FREE, price=100)], HERE)
+    got = compared(what, {("fra", "here"): spread(10), ("ams", "here"): spread(ams)})
+    assert [one.target for one in candidates(got)] == order
+
+
+@pytest.mark.parametrize(
+    ("thin", "order"),
+    [
+        (times(3, "35"), ["well", "thin"]),
+        (times(8, "35"), ["well", "thin"]),
+        (spread(10.05), ["thin", "well"]),
+    ],
+)
+def test_too_few_samples_to_tell_a_difference_are_not_alike(thin: str, order: list[str]) -> None:
+    what = plan([target("well", price=2000), target("thin", price=100)], HERE)
+    got = compared(what, {("well", "here"): spread(10), ("thin", "here"): thin})
+    assert [one.target for one in candidates(got)] == order
 
 
 def test_a_chain_of_small_steps_is_grouped_around_the_fastest() -> None:

@@ -47,13 +47,22 @@ def test_one_run_is_compared_as_it_would_have_been_at_once() -> None:
 def test_the_last_runs_limits_hold_and_that_is_said() -> None:
     strict = replace(BOTH, targets=(target("fra", Budget(rtt_p95_ms=5.0)), target("ams")))
     found = {FRA: times(50, "10"), AMS: times(50, "20")}
-    one, other = book(BOTH, found), book(strict, found, at=SECOND)
     said = "its limits differ between the runs: those of the last one hold"
-    assert [each[:3] for each in standing(compared(one, other))] == [("ams", 1, "buy"), ("fra", 2, "avoid")]
-    assert [each[:3] for each in standing(compared(other, one))] == [("fra", 1, "buy"), ("ams", 2, "buy")]
-    for got in (compared(one, other), compared(other, one)):
+    strict_last = book(BOTH, found), book(strict, found, at=SECOND)
+    strict_first = book(strict, found), book(BOTH, found, at=SECOND)
+    assert [each[:3] for each in standing(compared(*strict_last))] == [("ams", 1, "buy"), ("fra", 2, "avoid")]
+    assert [each[:3] for each in standing(compared(*strict_first))] == [("fra", 1, "buy"), ("ams", 2, "buy")]
+    for got in (compared(*strict_last), compared(*strict_first)):
         assert said in reasons(got, "fra")
         assert said not in reasons(got, "ams")
+
+
+def test_the_last_run_is_the_youngest_in_whatever_order_they_are_given() -> None:
+    strict = replace(BOTH, targets=(target("fra", Budget(rtt_p95_ms=5.0)), target("ams")))
+    old = book(BOTH, {FRA: times(30, "10"), AMS: times(30, "20")})
+    young = book(strict, {FRA: times(20, "12"), AMS: times(20, "20")}, at=100 * SECOND)
+    assert pooled([young, old]) == pooled([old, young])
+    assert [each[:3] for each in standing(compared(young, old))] == [("ams", 1, "buy"), ("fra", 2, "avoid")]
 
 
 def test_a_target_of_some_runs_is_compared_over_the_places_it_has() -> None:

@@ -174,3 +174,14 @@ def test_self_check(lags_us: list[int], wait_us: int, expected: SelfCheck) -> No
     assert self_check([*late, by_user]) == expected
     assert self_check([*late, by_user], clock_step_ns=7) == replace(expected, clock_step_ns=7)
     assert not self_check(late).limited
+
+
+def test_after_a_retransmit_nobody_knows_how_much_of_the_wait_is_the_servers() -> None:
+    clean, again = bracket(HOT, None), bracket(replace(HOT, retransmits=1), None)
+    assert clean is not None
+    assert again is not None
+    assert (clean.estimate, again.estimate) == (50_500 * US, None)
+    assert (again.lower, again.upper) == (0, clean.upper)
+    told = request(replace(HOT, retransmits=1), None).server
+    assert told is not None
+    assert (told.estimate_ms, told.width_ms is None) == (None, False)

@@ -4,12 +4,13 @@ A run may be killed after any record; each of these books is what the tape then 
 """
 
 import pytest
+from msgspec.structs import replace
 
 from hopscope import tape
 from hopscope.analysis import judge
 from hopscope.model.limits import MS, SECOND
 from hopscope.model.plan import HttpTask, PingTask, Plan, ResolveTask, Target, Vantage
-from hopscope.model.record import Begin, Done, Failure, Planned, Probe, Record, Resolved, Run
+from hopscope.model.record import Begin, Done, End, Failure, Planned, Probe, Record, Resolved, Run
 
 ADDRESS = "192.0.2.7"
 TARGET = Target(name="gpu1", host="gpu1.example", url="https://gpu1.example/v1", port=443, probes=("ping", "http"))
@@ -96,3 +97,22 @@ def test_a_name_without_an_address_is_the_targets_and_critical() -> None:
     assert report.verdict.status == "critical"
     assert [(one.kind, one.severity) for one in report.verdict.findings] == [("dns-failed", "critical")]
     assert [result.outcome for result in report.measured] == ["dns", "dns"]
+
+
+FAR = Vantage(name="far", kind="exec")
+FAR_ASKED = Begin(id=9, at=0, task=replace(RESOLVE, vantage="far"))
+
+
+@pytest.mark.parametrize(
+    ("end", "usable"),
+    [(End(at=99, partial=True, why="deadline reached"), 1), (None, 1), (End(at=99), 2)],
+    ids=["cut short", "killed", "whole"],
+)
+def test_a_far_place_that_never_answered_did_not_measure(end: End | None, usable: int) -> None:
+    what = replace(PLAN, vantages=(*PLAN.vantages, FAR), quorum=2)
+    records = [START[0], Planned(plan=what), *PINGED[2:], FAR_ASKED, *([end] if end else [])]
+    report = judge.report(tape.gather(records), tool_version="0")
+    outcomes = {one.name: one.outcome for one in report.vantages}
+    assert outcomes == {"here": "ok", "far": "ok" if usable == 2 else "vantage-failed"}
+    faults = [(one.vantages, one.severity) for one in report.verdict.findings if one.kind == "vantage-fault"]
+    assert faults == ([] if usable == 2 else [(("far",), "unknown")])

@@ -114,3 +114,20 @@ def test_a_folder_that_is_a_file(place: Path) -> None:
     done = process("check", "targets.toml", "--store", f"sqlite:///{STORE}", "--json", cwd=place)
     assert done.code == UNKNOWN
     told(valid(done.out), done.err, "io", "--store")
+
+
+def test_every_kind_of_result_is_recorded_side_by_side(tmp_path: Path) -> None:
+    closed = TARGETS + (
+        '\n[[target]]\nname = "all"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ncount = 2\ninterval = "5ms"\n'
+        'rounds = 1\nprobes = ["ping", "trace", "http", "stream"]\n'
+        '\n[[target]]\nname = "nameless"\nurl = "http://no.invalid/v1"\nprobes = ["stream", "ping"]\ncount = 2\n'
+    )
+    (tmp_path / "targets.toml").write_text(closed)
+    done = process("check", "targets.toml", "--store", "sqlite:///store", "--json", cwd=tmp_path)
+    assert (done.code, done.err) == (CRITICAL, "")
+    with closing(sqlite3.connect(tmp_path / "store")) as connection:
+        kinds = [kind for (kind,) in connection.execute("SELECT kind FROM result ORDER BY number")]
+        (lost,) = connection.execute("SELECT lost FROM result WHERE kind = 'stream' AND target = 'all'").fetchone()
+    assert sorted(set(kinds)) == ["http", "ping", "stream", "trace"]
+    assert kinds.count("stream") == 2
+    assert lost >= 1

@@ -14,6 +14,7 @@ from hopscope.model.plan import Family
 from hopscope.net.ports import SendFailedError
 from hopscope.net.tcp import TcpChannel
 from net.probing import LONGEST_S, SteppingClock, arrivals, flight
+from net.servers import reset, serve
 
 pytestmark = pytest.mark.loopback
 
@@ -81,6 +82,15 @@ def test_an_open_port_is_timed_by_the_kernels_first_sample(family: Family) -> No
     assert {one.answer.by for one in told} == {None}
     assert all(0 < one.answer.rtt_ns <= took for one in told)
     assert sum(one.answer.clock == "tcp-info" for one in told) >= 28
+
+
+def test_a_connection_that_is_accepted_and_reset_at_once_was_answered() -> None:
+    with channel() as ours, serve(reset) as server:
+        for seq in range(50):
+            ours.send(flight(ours, HOME[4], seq=seq, port=server.port))
+        told = arrivals(ours, 50)
+    assert sorted(one.flight.shot.seq for one in told) == list(range(50))
+    assert {one.answer.kind for one in told} == {"syn-ack"}
 
 
 def test_every_probe_has_a_source_port_of_its_own() -> None:

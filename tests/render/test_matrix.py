@@ -48,9 +48,12 @@ def test_without_a_ping_the_trace_tells_and_without_both_the_requests(report: Re
 def test_a_silent_ping_does_not_hide_what_a_later_one_answers(report: Report) -> None:
     ping = next(one for one in report.results if isinstance(one, PingResult))
     silent = replace(
-        ping, loss=replace(ping.loss, received=0, lost=ping.loss.sent), delay=replace(ping.delay, n=0, p50_ms=None)
+        ping,
+        outcome="timeout",
+        loss=replace(ping.loss, received=0, lost=ping.loss.sent),
+        delay=replace(ping.delay, n=0, p50_ms=None),
     )
-    tcp = replace(ping, protocol="tcp", port=443)
+    tcp = replace(ping, protocol="tcp", port=443, outcome="ok")
     cells = column(replace(report, results=(silent, tcp)), "here")
     assert cells[0].text == "8.31"
 

@@ -33,18 +33,24 @@ def ours(got: Report) -> set[tuple[int, int]]:
     return {(segment.from_.ttl, segment.to.ttl) for segment in lossy if segment is not None}
 
 
+def is_right(got: Report) -> bool:
+    """One segment, which holds the lossy link, and at most one more."""
+    return len(ours(got)) == 1 and all(near <= LIMITER < BEHIND_LOSS <= far <= near + 2 for near, far in ours(got))
+
+
 @pytest.mark.parametrize("name", ["limiter_before_real_loss_100_rounds", "limiter_before_real_loss_by_default"])
 def test_the_limiter_takes_in_the_naive_reader_and_not_us(name: str) -> None:
     got = reports(name, SEEDS)
-    right = sum(ours(one) in ({(LIMITER, BEHIND_LOSS)}, {(LIMITER - 1, BEHIND_LOSS)}) for one in got)
+    right = sum(is_right(one) for one in got)
     fooled = sum(LIMITER in flagged(one) for one in got)
-    assert right >= 0.93 * SEEDS
+    assert right >= 0.97 * SEEDS
+    assert sum(ours(one) == {(LIMITER, BEHIND_LOSS)} for one in got) >= 0.85 * SEEDS
     assert fooled >= 0.88 * SEEDS
 
 
 def test_over_100_rounds_ours_is_right_as_often_as_the_method_says() -> None:
     got = reports("limiter_before_real_loss_100_rounds", SEEDS)
-    assert sum(ours(one) <= {(2, 4), (3, 4)} and bool(ours(one)) for one in got) >= 0.95 * SEEDS
+    assert sum(is_right(one) for one in got) >= 0.95 * SEEDS
 
 
 @pytest.mark.parametrize("name", ["clean", "limiter_and_a_clean_end", "one_answer_in_three", "long_clean_path"])

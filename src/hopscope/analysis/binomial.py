@@ -9,6 +9,8 @@ from statistics import NormalDist
 
 WILSON_Z = 1.959963984540054
 EXACT_UP_TO = 1000
+WIDENED = 2
+"""Ranks that the normal approximation of an interval is widened by on either side: alone it leaves out too much."""
 TERM_FLOOR = -80.0
 """Terms below e^-80 of a tail add nothing to a double."""
 TAIL = 0.025
@@ -114,7 +116,7 @@ def order_ranks(n: int, q: float, *, tail: float = TAIL) -> tuple[int, int] | No
         return None
     if n > EXACT_UP_TO:
         spread = NormalDist().inv_cdf(1 - tail) * sqrt(n * q * (1 - q))
-        return max(0, int(n * q - spread)), min(n - 1, int(n * q + spread) + 1)
+        return max(0, int(n * q - spread) - WIDENED), min(n - 1, int(n * q + spread) + 1 + WIDENED)
     return _exact_ranks(n, q, tail)
 
 

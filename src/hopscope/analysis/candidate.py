@@ -258,9 +258,16 @@ def _path(
 
 
 def _servers(cases: Sequence[Case]) -> Iterator[int]:
-    """Time beyond the TCP endpoint of requests that were answered, ns; of streams where nothing else was asked."""
+    """Time beyond the TCP endpoint of requests that were answered, ns; of streams where nothing else was asked.
+
+    Hot requests count, all where none is hot (method 5.10).
+    """
     for case in cases:
-        asked = [(view.who.port, each) for view in case.requests for each in view.exchanges]
+        asked = [
+            (view.who.port, each)
+            for view in case.requests
+            for each in ([one for one in view.exchanges if not one.cold] or view.exchanges)
+        ]
         if not asked:
             asked = [(view.who.port, each.exchange) for view in case.streams for each in hot(view.streams)]
         for port, exchange in asked:

@@ -36,7 +36,7 @@ from hopscope.model.report import (
     VantageReport,
     Verdict,
 )
-from hopscope.model.sample import Book
+from hopscope.model.sample import Book, Sample
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -71,6 +71,7 @@ AREAS: Final[dict[FindingKind, str]] = {
     "not-enough-data": "Unknown",
 }
 SENTENCES = 3
+MUTE_STEP = "try it by hand: hopscope vantage test; or give it more time: --timeout"
 UPLINK_STEP = "mend the way out of that place first: cable, Wi-Fi, gateway, provider; then run again"
 
 
@@ -127,6 +128,8 @@ def _vantage_faults(book: Book, accused: Mapping[str, str]) -> Iterator[Finding]
         if failure.vantage is not None and failure.target is None:
             why = f"vantage {failure.vantage} measured nothing: {failure.why}"
             told[failure.vantage] = why, failure.advice or "see the failures"
+    for name in _mute(book):
+        told.setdefault(name, (f"vantage {name} measured nothing: it did not answer before the time was up", MUTE_STEP))
     usable = len(book.plan.vantages) - len(told)
     severity: Severity = "warning" if usable >= book.plan.quorum else "unknown"
     for name, (why, next_step) in told.items():
@@ -147,6 +150,20 @@ def _vantage_faults(book: Book, accused: Mapping[str, str]) -> Iterator[Finding]
         )
 
 
+def _mute(book: Book) -> list[str]:
+    """Far places that were asked for something, and of which nothing ever came before a run was cut short."""
+    if book.plan is None or (book.end is not None and not book.end.partial):
+        return []
+    asked = {sample.task.vantage for sample in book.samples.values()}
+    heard = {sample.task.vantage for sample in book.samples.values() if _told_anything(sample)}
+    return [one.name for one in book.plan.vantages if one.kind != "local" and one.name in asked - heard]
+
+
+def _told_anything(sample: Sample) -> bool:
+    came = sample.probes or sample.exchanges or sample.streams or sample.extras
+    return bool(came) or sample.resolved is not None or sample.routed is not None
+
+
 def _unmeasured(
     book: Book, found_cases: Sequence[Case], findings: Sequence[Finding], accused: Mapping[str, str]
 ) -> Iterator[Finding]:
@@ -158,7 +175,7 @@ def _unmeasured(
         worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
         if worse:
             continue
-        failed = {failure.vantage for failure in book.failures if failure.target is None}
+        failed = {failure.vantage for failure in book.failures if failure.target is None} | {*_mute(book)}
         nowhere = all(vantage.name in failed for vantage in book.plan.vantages)
         usual = "no place could judge it" if accused else "no place could measure" if nowhere else "the run ended first"
         why = next((failure.why for failure in book.failures if failure.target == target.name), usual)
@@ -196,6 +213,11 @@ def _vantage(book: Book, vantage: Vantage, accused: Mapping[str, str]) -> Vantag
     """How a vantage did; `controls` are the hosts that vouch for its way out."""
     failure = next((one for one in book.failures if one.vantage == vantage.name and one.target is None), None)
     controls = book.plan.controls if book.plan is not None else ()
+    if failure is None and vantage.name in _mute(book):
+        return VantageReport(
+            name=vantage.name, kind=vantage.kind, site=vantage.site, outcome="vantage-failed",
+            why="it did not answer before the time was up", controls=controls,
+        )  # fmt: skip
     if failure is None and vantage.name in accused:
         return VantageReport(
             name=vantage.name, kind=vantage.kind, site=vantage.site, outcome="vantage-failed",

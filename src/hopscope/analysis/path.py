@@ -20,6 +20,8 @@ SIGNIFICANT = 0.002
 """Method 4.2: one-sided, at each look."""
 TOLERATED_LOSS = 0.01
 """Method 4.2: loss seen at the end is tested against this."""
+LEAD = 2.0
+"""Splits whose log-likelihood is less than this behind the best are as good as it: seven to one is no proof."""
 CONSISTENT = 0.05
 """A limited hop asked slowly is cleared where it loses no more than those beyond: one-sided, of 30 probes."""
 SLOWER_LOSES_LESS = 0.01
@@ -178,14 +180,14 @@ def loss_along(path: PathView, series: Count, other: Count = NOTHING) -> LossAlo
     end = _end_count(path, last) + series
     witnesses, limited = _testimonies(path, last, end)
     lossy = shows_loss(end)
-    split, p = _change_point(witnesses)
-    located = split is not None and p < SIGNIFICANT and end.lost > 0
-    if (lossy or located) and (split is None or not located or witnesses[split].end) and excuses(other, end):
+    splits, p = _change_point(witnesses)
+    located = bool(splits) and p < SIGNIFICANT and end.lost > 0
+    if (lossy or located) and (not located or witnesses[splits[-1]].end) and excuses(other, end):
         return LossAlong(witnesses=witnesses, limited=limited, end=end, lossy=False, decided=True, excused=other)
-    if split is not None and located:
+    if located:
         return LossAlong(
-            witnesses=witnesses, limited=limited, end=end, lossy=True, last_clean=witnesses[split - 1],
-            first_lossy=witnesses[split], p=p, decided=True,
+            witnesses=witnesses, limited=limited, end=end, lossy=True, last_clean=witnesses[splits[0] - 1],
+            first_lossy=witnesses[splits[-1]], p=p, decided=True,
         )  # fmt: skip
     if lossy and _from_the_start(witnesses):
         first = witnesses[0]
@@ -245,21 +247,27 @@ def _limits(seen: Count, beyond: Count, slow: Count | None) -> float | None:
     return None
 
 
-def _change_point(witnesses: Sequence[Witness]) -> tuple[int | None, float]:
-    """The split with the highest binomial likelihood, and Fisher's p for it; `None` where there is none.
+def _change_point(witnesses: Sequence[Witness]) -> tuple[tuple[int, ...], float]:
+    """The split with the highest binomial likelihood among those that come near it, and Fisher's p for the best.
 
-    `split` is the index of the first lossy witness.
+    A split is the index of the first lossy witness. Splits within LEAD cannot be told apart: the segment spans them.
     """
-    best: tuple[float, int, float] | None = None
+    found: list[tuple[float, int, float]] = []
     for split in range(1, len(witnesses)):
         near = sum((witness.count for witness in witnesses[:split]), NOTHING)
         far = sum((witness.count for witness in witnesses[split:]), NOTHING)
         if not near.sent or not far.sent or far.lost * near.sent <= near.lost * far.sent:
             continue
         likelihood = log_likelihood(near.lost, near.sent) + log_likelihood(far.lost, far.sent)
-        if best is None or likelihood > best[0]:
-            best = (likelihood, split, fisher_greater(far.lost, far.sent, near.lost, near.sent))
-    return (None, 1.0) if best is None else (best[1], best[2])
+        found.append((likelihood, split, fisher_greater(far.lost, far.sent, near.lost, near.sent)))
+    if not found:
+        return (), 1.0
+    best = max(found, key=_likelihood)
+    return tuple(split for likelihood, split, _ in found if likelihood >= best[0] - LEAD), best[2]
+
+
+def _likelihood(found: tuple[float, int, float]) -> float:
+    return found[0]
 
 
 def _from_the_start(witnesses: Sequence[Witness]) -> bool:

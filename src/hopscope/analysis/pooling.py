@@ -39,10 +39,11 @@ def report(pool: Pooled, *, tool_version: str) -> Report:
 
 
 def pooled(books: Sequence[Book]) -> Pooled:
-    """Put runs together, each with a plan, the oldest first.
+    """Put runs together, each with a plan, the oldest first whatever order they are given in.
 
     Raises UsageError where a name stands for two hosts, and for a run that is given twice: it would count double.
     """
+    books = sorted(books, key=lambda book: book.run.at if book.run is not None else 0)
     _refuse_twice(books)
     plans = [book.plan for book in books if book.plan is not None]
     _refuse_two_hosts(plans)

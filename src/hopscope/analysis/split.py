@@ -101,7 +101,8 @@ def bracket(exchange: Exchange, path_min_rtt_ns: int | None) -> Bracket | None:
     """Method 5.2: U = (R1 − last byte sent) − min_rtt, S ∈ [L, U + e].
 
     Without the acknowledgement of the last byte (level 3) nothing bounds S from below but zero, and U is the estimate.
-    A U below zero says that min_rtt was no minimum: it is taken as zero.
+    A U below zero says that min_rtt was no minimum: it is taken as zero. Where something of ours had to be sent again,
+    the wait holds the time of that too, and nobody knows how much: there is no estimate.
     """
     wait = _wait(exchange)
     if wait is None:
@@ -111,6 +112,8 @@ def bracket(exchange: Exchange, path_min_rtt_ns: int | None) -> Bracket | None:
     if rtt is None:
         return Bracket(lower=0, upper=wait + grain, estimate=None)
     beyond = max(0, wait - rtt)
+    if exchange.retransmits:
+        return Bracket(lower=0, upper=beyond + grain, estimate=None)
     return Bracket(lower=0, upper=beyond + grain, estimate=beyond)
 
 

@@ -4,9 +4,10 @@
 is not among them); without a limit, where nothing above info was found. `score` is 0..1, the weighted mean over places
 of: 0 where the target fails; else the worst limit's share of samples within it, over the share that must be, at most
 1; without any limit the least median wait of all candidates there over its own. A place where that is unknown is left
-out of the mean. A score of 1 with a budget is: no limit is missed anywhere.
+out of the mean. A score of 1 with a budget is: no limit is missed anywhere. Without a budget the score is told and
+does not rank: two medians are never equal, so noise would rank and price never.
 
-Equals stand by their median wait; those of them that no difference tells apart, by price.
+Equals stand by their median wait; those of them that enough samples do not tell apart, by price.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from itertools import compress
 from msgspec import Struct
 
 from hopscope.analysis.candidate import Candidate, Seen
-from hopscope.analysis.difference import alike
+from hopscope.analysis.difference import between
 from hopscope.model.report import LimitReport
 
 DECIMALS = 9
@@ -46,9 +47,10 @@ def ranked(candidates: Sequence[Candidate]) -> list[Standing]:
 
 
 def _merit(one: Standing) -> tuple[float, ...]:
-    """What ranks, the least first; an unknown score comes after every known one."""
+    """What ranks, the least first; an unknown score comes after every known one, and only that of a budget ranks."""
     unknown = 1.0 if one.score is None else 0.0
-    return (one.failing, -one.met, unknown, -(one.score or 0.0), -one.clean)
+    kept = (one.score or 0.0) if one.candidate.limited else float(one.score is not None)
+    return (one.failing, -one.met, unknown, -kept, -one.clean)
 
 
 def _told_apart(equals: Sequence[Standing]) -> Iterator[Standing]:
@@ -56,9 +58,15 @@ def _told_apart(equals: Sequence[Standing]) -> Iterator[Standing]:
     waiting = sorted(equals, key=_wait)
     while waiting:
         first, *others = waiting
-        with_it = [alike(first.candidate, one.candidate) for one in others]
+        with_it = [_alike(first.candidate, one.candidate) for one in others]
         yield from sorted([first, *compress(others, with_it)], key=_price)
         waiting = [one for one, same in zip(others, with_it, strict=True) if not same]
+
+
+def _alike(first: Candidate, second: Candidate) -> bool:
+    """Whether enough was measured to show a difference that matters, and none is shown: few samples are not alike."""
+    rows = between(first, second)
+    return any(one.low is not None for one in rows) and not any(one.matters for one in rows)
 
 
 def _wait(one: Standing) -> float:

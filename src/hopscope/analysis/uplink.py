@@ -1,18 +1,19 @@
 """Whether a place may speak of targets at all: its own way out is judged first (method 6.5).
 
-One or two bad targets never accuse the place, and one that answers cleanly acquits it. Else all controls bad, or a
-gateway that answers and loses, or every one of three or more targets bad at once accuse it; the last only where
-nothing beyond the gateway was seen to answer cleanly: whatever the targets share may lie farther on.
+A gateway that answers and loses accuses its place, unless a target beyond it loses clearly less: then it limits its
+answers. One or two bad targets never accuse the place, and one that answers cleanly acquits it; else all controls bad,
+or every one of three or more targets bad at once do, the latter only where nothing beyond the gateway was seen to
+answer cleanly: whatever the targets share may lie farther on.
 """
 
 from collections.abc import Iterator, Sequence
 
 from hopscope.analysis import reach
 from hopscope.analysis.case import Case
-from hopscope.analysis.path import count, shows_loss
+from hopscope.analysis.path import count, excuses, shows_loss
 from hopscope.analysis.say import count as how_many
 from hopscope.analysis.say import share
-from hopscope.analysis.views import SeriesView, series
+from hopscope.analysis.views import SeriesView, lookups, series
 from hopscope.model.sample import Book
 
 MEASURING = frozenset({"run", "check", "compare"})
@@ -32,13 +33,10 @@ def accused(book: Book, cases: Sequence[Case]) -> dict[str, str]:
     found: dict[str, str] = {}
     for vantage in book.plan.vantages:
         mine = [case for case in cases if case.vantage == vantage.name]
-        if any(_clean(case) for case in mine):
-            continue
-        reasons = (
-            *_gateway([view for view in gateways if view.who.vantage == vantage.name]),
-            *_controls([view for view in controls if view.who.vantage == vantage.name]),
-            *_all_targets(mine, len(book.plan.targets)),
-        )
+        reasons = [*_gateway([view for view in gateways if view.who.vantage == vantage.name], mine)]
+        if not any(_clean(case) for case in mine):
+            reasons += _controls(book, vantage.name, [view for view in controls if view.who.vantage == vantage.name])
+            reasons += _all_targets(mine, len(book.plan.targets))
         if reasons:
             found[vantage.name] = reasons[0]
     return found
@@ -50,19 +48,25 @@ def _clean(case: Case) -> bool:
     return answered and not any(shows_loss(count(view.counted)) for view in case.series)
 
 
-def _gateway(views: Sequence[SeriesView]) -> Iterator[str]:
-    """A gateway that answers, and loses; a silent one is not lossy."""
+def _gateway(views: Sequence[SeriesView], mine: Sequence[Case]) -> Iterator[str]:
+    """A gateway that answers, and loses; a silent one is not lossy, and one that only limits its answers neither."""
+    beyond = [count(view.counted) for case in mine for view in case.series if reach.answers(view)]
     for view in views:
         seen = count(view.counted)
-        if reach.answers(view) and shows_loss(seen):
+        if reach.answers(view) and shows_loss(seen) and not any(excuses(one, seen) for one in beyond):
             yield f"its gateway {view.who.address} loses {share(seen.lost, seen.sent)} of the echoes"
 
 
-def _controls(views: Sequence[SeriesView]) -> Iterator[str]:
-    """Hosts that are known to be well, all of them bad."""
+def _controls(book: Book, vantage: str, views: Sequence[SeriesView]) -> Iterator[str]:
+    """Hosts that are known to be well, all of them bad: without an address, without an answer, or lossy."""
     asked = [view for view in views if view.counted]
-    if asked and all(_bad(view) for view in asked):
-        names = ", ".join(dict.fromkeys(view.who.target for view in asked))
+    nameless = [
+        task.target
+        for task, sample in lookups(book, "control")
+        if task.vantage == vantage and sample.resolved is not None and not sample.resolved.addresses
+    ]
+    if (asked or nameless) and all(_bad(view) for view in asked):
+        names = ", ".join(dict.fromkeys((*nameless, *(view.who.target for view in asked))))
         yield f"the controls fail too ({names}), and they are known to be well"
 
 

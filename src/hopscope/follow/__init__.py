@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hopscope.analysis import reach
 from hopscope.analysis.budget import held_series
 from hopscope.analysis.case import Case, PathCase, cases
-from hopscope.analysis.path import Count, count, distance, doubtful, shows_loss
+from hopscope.analysis.path import Count, count, distance, doubtful, excuses, shows_loss
 from hopscope.analysis.views import PathView, SeriesView, lookups, over
 from hopscope.follow import layers, vouching
 from hopscope.model.limits import SECOND
@@ -178,7 +178,19 @@ def _decided(case: Case, view: SeriesView, seen: Count) -> bool:
         for one in held_series(case, budget)
         if one.missed and one.confidence != "shown"
     ]
-    return not (undecided and view is case.end_series) and (not seen.lost or shows_loss(seen))
+    return (
+        not (undecided and view is case.end_series) and (not seen.lost or shows_loss(seen)) and not _apart(case, seen)
+    )
+
+
+def _apart(case: Case, seen: Count) -> bool:
+    """Whether one series shows loss that another does not, and it is not shown yet that the two differ."""
+    all_seen = [count(view.counted) for view in case.series if reach.answers(view)]
+    lossy = [one for one in all_seen if shows_loss(one)]
+    if not lossy or len(lossy) == len(all_seen):
+        return False
+    others = all_seen if shows_loss(seen) else lossy
+    return not any(excuses(seen, one) or excuses(one, seen) for one in others)
 
 
 def _next_look(done: int) -> int:

@@ -55,7 +55,7 @@ def _run(entry: Entry) -> Row:
 
 
 def _result(run: str, number: int, result: Measured) -> Row:
-    """One result in its row; each kind fills the columns that it has."""
+    """One result in its row; each kind fills the columns that it has, for rows of one statement have the same keys."""
     row: Row = {
         "run": run,
         "number": number,
@@ -66,6 +66,12 @@ def _result(run: str, number: int, result: Measured) -> Row:
         "protocol": result.protocol,
         "port": result.port,
         "outcome": result.outcome,
+        "sent": None,
+        "lost": None,
+        "min_ms": None,
+        "p50_ms": None,
+        "p95_ms": None,
+        "pdv_p95_ms": None,
         "server_p50_ms": None,
         "ttfb_p50_ms": None,
         "path_hash": None,

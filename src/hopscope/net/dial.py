@@ -26,7 +26,7 @@ STAMP_SLACK_NS = 100_000
 
 CONNECT_ERRORS: dict[int, ErrorClass] = {
     errno.ECONNREFUSED: "refused",
-    errno.ECONNRESET: "refused",
+    errno.ECONNRESET: "cut",  # it stood for a moment: the SYN itself was answered
     errno.ETIMEDOUT: "timeout",
     errno.EACCES: "prohibited",
     errno.EPERM: "prohibited",

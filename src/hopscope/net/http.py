@@ -162,7 +162,12 @@ class Session:
                 await self._transfer(progress, body, listener, limit)
         except TimeoutError:
             patience_ns = self._call.timeout_ns if progress.patience_ns is None else progress.patience_ns
-            progress.fail("timeout", f"{_unfinished(progress)} within {patience_ns / SECOND:g} s")
+            waited = f"within {patience_ns / SECOND:.3g} s"
+            if _shaking_hands(progress, self._call.scheme):
+                why = f"TLS handshake not finished {waited}: the port takes connections, and speaks no TLS"
+                progress.fail("tls", why)
+            else:
+                progress.fail("timeout", f"{_unfinished(progress)} {waited}")
         except UnverifiedError as error:
             progress.certificate = await self._look_again(error)
             progress.fail(error.kind, progress.certificate.why or error.detail)
@@ -320,14 +325,18 @@ def _wait(progress: Progress, limit: asyncio.Timeout, patience_ns: int | None) -
     return True
 
 
+def _shaking_hands(progress: Progress, scheme: str) -> bool:
+    """Whether a connection stands, and its handshake was being waited for."""
+    connection = progress.connection
+    return scheme == "https" and connection is not None and connection.secured is None
+
+
 def _unfinished(progress: Progress) -> str:
     """What was being waited for."""
     if progress.patience_ns is not None:
         return "nothing more came"
     if progress.connection is None:
         return "no connection"
-    if progress.sent_first is None:
-        return "TLS handshake not finished"
     if progress.sent_last is None:
         return "request not sent"
     return "no response header" if progress.head is None else "body not finished"

@@ -23,6 +23,8 @@ from hopscope.net.tcp_path import Said
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
 _UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM, errno.ENETDOWN})
+_RESET = frozenset({errno.ECONNRESET, errno.EPIPE})
+"""Only a connection that stood can be reset (RFC 9293 §3.5.3): the SYN was answered by a SYN-ACK, and then it went."""
 EVENTS_A_ROUND = 512
 ONE_SYN_NS = 950 * MS
 """The kernel sends a SYN again after a second (RFC 6298 §2.1): a probe of a path is given up before that, for it would
@@ -203,6 +205,8 @@ class TcpChannel:
             return None
         if error == errno.ECONNREFUSED:
             return Arrival(dial.flight, Answer(kind="rst", rtt_ns=rtt, clock="user"))
+        if error in _RESET:
+            return self._connected(dial)
         if error in _UNREACHABLE:
             return Arrival(dial.flight, Answer(kind="unreachable", rtt_ns=rtt, clock="user"))
         return None

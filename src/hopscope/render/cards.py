@@ -1,4 +1,4 @@
-"""Findings and failures → cards, the worst first: what, where, whose, how sure, what next.
+"""Findings and failures → cards, the worst first: what, where, whose, how sure, what next; mere facts in a line each.
 
 A fault seen from several places is one card that names them all, with the sentence and the numbers of each.
 """
@@ -12,8 +12,6 @@ from hopscope.render.blocks import Block, Card, Field, Heading, Items, Tone
 from hopscope.render.words import clean, sentence
 
 LEAST_SURE_LAST: tuple[Confidence, ...] = ("shown", "likely", "undecided")
-MOST_CARDS = 4
-"""Of what is only worth knowing; more of it is told in a line each."""
 
 
 def findings(report: Report) -> Iterator[Block]:
@@ -27,10 +25,7 @@ def findings(report: Report) -> Iterator[Block]:
         yield from (_card(group) for group in acute)
     if known:
         yield Heading("Worth knowing, nothing to mend")
-        if len(known) > MOST_CARDS:
-            yield Items(tuple(_line(group) for group in known))
-        else:
-            yield from (_card(group) for group in known)
+        yield Items(tuple(_line(group) for group in known))
 
 
 def _card(group: Alike) -> Card:
@@ -56,9 +51,12 @@ def _card(group: Alike) -> Card:
 def _line(group: Alike) -> str:
     """A group in one line, with its first sentence."""
     first = group[0]
-    about = words.names([clean(name) for name in places(group)], "from")
-    who = f"{clean(first.target)} {about}" if first.target else about
-    return f"{who} – {terms.FINDINGS[first.kind]}: {sentence(first.why)}"
+    seen_from = [clean(name) for name in places(group)]
+    one_alone = len({one.why for one in group}) == 1
+    told = words.names(seen_from if one_alone else seen_from[:1], "from")
+    who = f"{clean(first.target)} {told}" if first.target else told
+    others = "" if one_alone else f" (alike {words.names(seen_from[1:], 'from')})"
+    return f"{who} – {terms.FINDINGS[first.kind]}: {sentence(first.why)}{others}"
 
 
 def _told(group: Alike, name: str, texts: list[str], tone: Tone) -> Iterator[Field]:

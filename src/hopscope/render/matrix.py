@@ -24,6 +24,10 @@ from hopscope.render.words import cell_ms, clean
 
 NAME_LENGTH = 24
 LEAST_PLACES = 2
+ANSWERED = frozenset({"ok", "degraded", "client-limited"})
+"""Outcomes of a series that was answered; a refusal is no round trip of the target's."""
+Pair = tuple[str, str]
+"""A target and a place."""
 
 
 def blocks(report: Report) -> Iterator[Block]:
@@ -31,6 +35,14 @@ def blocks(report: Report) -> Iterator[Block]:
     if len(report.vantages) < LEAST_PLACES or not report.targets:
         return
     failed = {one.name for one in report.vantages if one.outcome in terms.DID_NOT_MEASURE}
+    measured: dict[Pair, list[Measured]] = {}
+    for result in report.measured:
+        measured.setdefault((result.target, result.vantage), []).append(result)
+    worst: dict[Pair, Finding] = {}  # findings come sorted, the worst first
+    for one in report.verdict.findings:
+        if one.severity != "info" and one.target is not None:
+            for place in one.vantages:
+                worst.setdefault((one.target, place), one)
     columns = (
         Column("target"),
         *(Column(clean(one.name, NAME_LENGTH), number=True) for one in report.vantages),
@@ -41,7 +53,7 @@ def blocks(report: Report) -> Iterator[Block]:
             *(
                 Cell(DASH, ("place failed",), tone="quiet")
                 if place.name in failed
-                else _cell(_of(report.measured, target.name, place.name), _worst(report, target.name, place.name))
+                else _cell(measured.get((target.name, place.name), []), worst.get((target.name, place.name)))
                 for place in report.vantages
             ),
         )
@@ -49,16 +61,6 @@ def blocks(report: Report) -> Iterator[Block]:
     )
     yield Heading("From each place")
     yield Table(caption="Round trip p50 (milliseconds), and what stands out", columns=columns, rows=rows)
-
-
-def _of(results: tuple[Measured, ...], target: str, place: str) -> list[Measured]:
-    return [one for one in results if one.target == target and one.vantage == place]
-
-
-def _worst(report: Report, target: str, place: str) -> Finding | None:
-    """The worst finding above info about a target from a place; they come sorted, the worst first."""
-    mine = (one for one in report.verdict.findings if one.target == target and place in one.vantages)
-    return next((one for one in mine if one.severity != "info"), None)
 
 
 def _cell(results: list[Measured], worst: Finding | None) -> Cell:
@@ -75,10 +77,10 @@ def _cell(results: list[Measured], worst: Finding | None) -> Cell:
 
 
 def _path(results: list[Measured]) -> tuple[Delay | None, Loss | None]:
-    """Delay and loss of the series that was answered first, else of the trace."""
-    pings = [one for one in results if isinstance(one, PingResult)]
+    """Delay and loss of the series that was answered, by ICMP if it was; else of the trace, else of the requests."""
+    pings = sorted((one for one in results if isinstance(one, PingResult)), key=_not_icmp)
     for ping in pings:
-        if ping.loss.received:
+        if ping.outcome in ANSWERED:
             return ping.delay, ping.loss
     for trace in results:
         if isinstance(trace, TraceResult) and trace.end_to_end.loss.received:
@@ -87,6 +89,10 @@ def _path(results: list[Measured]) -> tuple[Delay | None, Loss | None]:
         if isinstance(asked, HttpResult | StreamResult) and asked.summary.network.n:
             return asked.summary.network, pings[0].loss if pings else None
     return None, pings[0].loss if pings else None
+
+
+def _not_icmp(one: PingResult) -> bool:
+    return one.protocol != "icmp"
 
 
 def _server(results: list[Measured]) -> float | None:

@@ -48,11 +48,14 @@ def _line(word: str, text: str) -> str:
 def _perfdata(report: Report, targets: Mapping[str, Target]) -> Iterator[str]:
     """Each number of each result, under a label that no other has."""
     used: set[str] = set()
+    alike: dict[tuple[str, type[Measured]], list[Measured]] = {}
+    for result in report.measured:
+        alike.setdefault((result.target, type(result)), []).append(result)
     for result in report.measured:
         target = targets.get(result.target)
         warn = target.budget if target is not None else Budget()
         critical = target.critical if target is not None else Budget()
-        name = _name(report, result)
+        name = _name(alike[result.target, type(result)], result)
         for what, value, unit, limits, top in _numbers(result, warn, critical):
             label = _unused(f"{name} {what}", used)
             used.add(label)
@@ -60,9 +63,8 @@ def _perfdata(report: Report, targets: Mapping[str, Target]) -> Iterator[str]:
             yield f"'{label}'={_value(value, unit)};{thresholds};0;{top}".rstrip(";")
 
 
-def _name(report: Report, result: Measured) -> str:
-    """What was measured: the target, and the vantage and protocol where one of several."""
-    alike = [one for one in report.measured if one.target == result.target and type(one) is type(result)]
+def _name(alike: Sequence[Measured], result: Measured) -> str:
+    """What was measured: the target, and the vantage and protocol where one of several that are alike."""
     parts = [result.target]
     if any(one.vantage != result.vantage for one in alike):
         parts.append(result.vantage)

@@ -186,7 +186,7 @@ FINDINGS: dict[FindingKind, str] = {
     "tls-failed": "TLS fails",
     "certificate-expiring": "The certificate expires soon",
     "certificate-changed": "The certificate changed",
-    "http-error": "The server answers with an error",
+    "http-error": "Requests fail",
     "edge-in-front": "An edge answers in front of the server",
     "upload-bound": "Sending the request takes the time",
     "throughput-limited": "The connection limits the throughput",

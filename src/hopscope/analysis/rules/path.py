@@ -137,15 +137,16 @@ def _limited_target(case: Case, protocol: Protocol, end: Count, other: Count) ->
 
 def _unlocated(case: Case, end: Count, path: PathCase | None) -> Finding:
     """Loss that only the end shows so far."""
-    tail = "no path was traced" if path is None else "where it begins is undecided: not enough data yet"
+    traced = path is not None or bool(case.paths)
+    tail = "where it begins is undecided: not enough data yet" if traced else "no path was traced"
     return finding(
         case,
         "lossy-from",
         "warning",
         why=f"{share(end.lost, end.sent)} of the packets to {case.address} are lost, {EITHER_WAY} there; {tail}",
         next_step=f"hopscope trace {case.address} -c 200"
-        if path is None
-        else "run again with more rounds (rounds = 300)",
+        if not traced
+        else "run again with more rounds (rounds = 300, or --patient)",
         changes_mind="a clean series",
         evidence={
             "end_lost": end.lost,

@@ -16,6 +16,14 @@ from hopscope.model.report import Finding, Owner, Segment
 
 CUT: frozenset[ErrorClass] = frozenset({"timeout", "http", "cut"})
 """Errors of a request that say nothing of the port."""
+TLS_STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("self-signed", "authority"), "trust its authority with --cacert FILE, or have the server send its whole chain"),
+    (("expired",), "renew the certificate"),
+    (("not valid yet",), "compare the clocks of this machine and of the server"),
+    (("is not for",), "give the name that the certificate is for, or have a certificate made for this name"),
+    (("speaks",), "check scheme and port: something else than TLS listens there, or its TLS is stuck"),
+)
+"""Words of a handshake's failure (net/tls), and what mends it."""
 UNSERVED: frozenset[ErrorClass] = CUT | {"refused", "unreachable", "prohibited"}
 """Errors that are a server's failing where it answers other requests."""
 
@@ -203,11 +211,19 @@ def tls_failed(case: Case) -> Iterator[Finding]:
                 "tls-failed",
                 "critical",
                 why=f"TLS with {view.url} fails: {detail}",
-                next_step="renew or correct the certificate, or give the right name; --insecure measures anyway",
+                next_step=_tls_step(detail),
                 changes_mind="a handshake that verifies",
                 evidence={"failed": len(failed), "requests": len(view.exchanges)},
                 owner=OPERATOR,
             )
+
+
+def _tls_step(detail: str) -> str:
+    """What mends a handshake that fails with these words."""
+    for words, step in TLS_STEPS:
+        if any(word in detail for word in words):
+            return step
+    return "look at the server's TLS settings and its log; renew or correct the certificate"
 
 
 def http_error(case: Case) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from hopscope.model.report import Finding, Owner, Request, Severity
 
 SLOW_MS = 1000.0
 SLOW_RTTS = 10
+SERIES_METRICS = frozenset({"rtt_p50", "rtt_p95", "pdv_p95"})
 SERVER = Owner(role="model-server", name="beyond the TCP endpoint")
 SERVER_METRICS: dict[str, Callable[[Request], float | None]] = {"server_p95": server_ms, "ttfb_p95": ttfb_ms}
 """Limits that a server's time can miss, and what they limit."""
@@ -125,11 +126,13 @@ def over_budget(case: Case) -> Iterator[Finding]:
 def _over(case: Case, one: Held, severity: Severity) -> Finding:
     """One missed limit."""
     limit = ms(one.limit) if one.unit == "ms" else ratio(one.limit)
+    lost = _lost_among(case, one)
     if one.unit == "ms":
         why = (
             f"{one.metric} of {case.target.name} misses {limit}: "
             f"{share(one.over, one.n)} of the samples are over it, {ratio(one.allowed)} may be"
         )
+        why += f"; {lost} of them were lost, which counts as over" if lost else ""
     else:
         why = f"loss of {case.target.name} misses {limit}: {share(one.over, one.n)} are lost"
     return finding(
@@ -138,11 +141,17 @@ def _over(case: Case, one: Held, severity: Severity) -> Finding:
         severity,
         confidence=one.confidence,
         why=why,
-        next_step=_budget_step(one.metric),
+        next_step=_budget_step("loss" if lost * 2 > one.over else one.metric),
         changes_mind="more samples, or another limit",
         evidence={"metric": one.metric, "limit": one.limit, "over": one.over, "n": one.n, "allowed": one.allowed},
         where=one.metric,
     )
+
+
+def _lost_among(case: Case, one: Held) -> int:
+    """How many of the samples over a limit on round trips are over it because they never came (method 2.6)."""
+    view = case.end_series
+    return min(one.over, count(view.counted).lost) if view is not None and one.metric in SERIES_METRICS else 0
 
 
 def _budget_step(metric: str) -> str:
