@@ -30,6 +30,7 @@ from analysis.comparing import (
 )
 from analysis.notation import losing, times
 from hopscope.analysis.judge import report
+from hopscope.analysis.say import ratio
 from hopscope.model.limits import SECOND
 from hopscope.model.plan import Budget, Plan
 from hopscope.model.record import Done, Exchange, SelfCheck
@@ -44,6 +45,11 @@ TWO = [vantage("berlin"), vantage("london")]
 def spread(centre: float, n: int = 50, step: float = 0.01) -> str:
     """Round trips around a centre, all different."""
     return " ".join(f"{centre + (index - n // 2) * step:.3f}" for index in range(n))
+
+
+def apart(lost: int, sent: int) -> str:
+    """Losses with answers between them."""
+    return " ".join([*[". 10"] * lost, *["10"] * (sent - 2 * lost)])
 
 
 def one_place(first: str, second: str, budget: Budget | None = None) -> Report:
@@ -372,7 +378,7 @@ def test_a_slow_server_is_a_question_to_its_seller_and_not_a_reason_to_avoid_it(
         "ask what its server waits for: queue, model load, GPU",
     )
     assert got.verdict.summary == (
-        f"Buy fra: {reasons(got, 'fra')[0]}; ask about iad: its server needs 1.50 s before the first byte, more than "
+        "Buy fra: meets every limit from here; ask about iad: its server needs 1.50 s before the first byte, more than "
         "500 ms: no route change will help."
     )
 
@@ -409,6 +415,39 @@ def test_a_doubtful_place_is_a_question() -> None:
         "RTT p50 8.00 ms lower than ams's from berlin",
         "ask where it stands, and what answers there",
     )
+
+
+def burst(lost: int, sent: int) -> str:
+    """Losses in a row, answers before and behind."""
+    return f"{times((sent - lost) // 2, '10')} {times(lost, '.')} {times((sent - lost + 1) // 2, '10')}"
+
+
+@pytest.mark.parametrize(
+    ("berlin", "london", "told"),
+    [
+        # losses in a row are worth 100(1−r)/(1+r) = 5 trials: the interval that the table shows
+        (burst(12, 100), times(100, "10"), "12 % loss (95 % interval 1.5–55.4 %), from berlin"),
+        (apart(12, 100), times(100, "10"), "12 % loss (95 % interval 7–19.8 %), from berlin"),
+        # of both places the trials are added: 5 and 100, 5 and 5
+        (burst(12, 100), apart(12, 100), "12 % loss (95 % interval 7.1–19.6 %), from berlin and london"),
+        (burst(12, 100), burst(12, 100), "12 % loss (95 % interval 2.4–42.7 %), from berlin and london"),
+    ],
+)
+def test_the_interval_of_loss_knows_that_losses_cluster(berlin: str, london: str, told: str) -> None:
+    got = from_two({"fra": (berlin, london), "ams": (times(100, "20"), times(100, "20"))})
+    assert reasons(got, "fra")[0] == f"{told}; where it begins is not known yet; 1 % is allowed"
+    loss = next(one.places[0].loss for one in candidates(got) if one.target == "fra")
+    if "and london" not in told:
+        assert f"{ratio(loss.low).removesuffix(' %')}–{ratio(loss.high)}" in told
+
+
+def test_a_loss_limit_is_missed_where_no_finding_of_loss_tells_it() -> None:
+    got = from_two({"fra": (apart(12, 100), apart(2, 50)), "ams": (times(100, "20"), times(100, "20"))})
+    lossy = "12 % loss (95 % interval 7–19.8 %), from berlin; where it begins is not known yet; 1 % is allowed"
+    assert reasons(got, "fra")[0] == lossy
+    assert [one for one in reasons(got, "fra") if "misses loss" in one] == [
+        "likely misses loss of 1 % from london: 4 % is lost"
+    ]
 
 
 def test_names_are_counted_and_reasons_bounded() -> None:
@@ -480,11 +519,6 @@ def test_loss(fra: tuple[int, int], ams: tuple[int, int], confidence: str) -> No
     values = {row.first: row.first_value, row.second: row.second_value}
     assert values == {"fra": fra[0] / fra[1], "ams": ams[0] / ams[1]}
     assert row.difference == pytest.approx((row.second_value or 0) - (row.first_value or 0))
-
-
-def apart(lost: int, sent: int) -> str:
-    """Losses with answers between them."""
-    return " ".join([*[". 10"] * lost, *["10"] * (sent - 2 * lost)])
 
 
 def test_losses_in_a_burst_are_fewer_trials() -> None:

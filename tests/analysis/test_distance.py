@@ -44,8 +44,18 @@ def test_stretch(least_ms: float, here: Site, there: Site, expected: float | Non
     assert got == (None if expected is None else pytest.approx(expected, abs=0.0005))
 
 
-@pytest.mark.parametrize(("degrees", "radius", "known"), [(0.89, 0.0, False), (0.91, 0.0, True), (0.91, 51.0, False)])
-def test_a_stretch_is_unknown_under_100_km_and_where_the_radii_eat_the_distance(
+@pytest.mark.parametrize(
+    ("degrees", "radius", "known"),
+    [
+        (0.89, 0.0, False),
+        (0.91, 0.0, True),
+        (0.91, 51.0, False),
+        (0.953, 50.0, False),  # 106 km: the floor of 6 km would make 5 ms a stretch of 83
+        (1.79, 50.0, False),  # 99 km are left
+        (1.81, 50.0, True),
+    ],
+)
+def test_a_stretch_is_unknown_where_less_than_100_km_are_left_without_the_radii(
     degrees: float, radius: float, known: bool
 ) -> None:
     here, there = Place(0, 0, radius), Place(0, degrees, radius)

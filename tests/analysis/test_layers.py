@@ -4,6 +4,7 @@ Each row changes one thing of a machine, a path and a server that are well.
 """
 
 import inspect
+import shlex
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -40,7 +41,7 @@ from analysis.layered import (
     World,
     report,
 )
-from analysis.notation import times
+from analysis.notation import losing, times
 from analysis.test_judge import ADDRESSES, AT, RECORDS, SMALL, TASK_IDS, TASKS
 from hopscope.analysis import judge, layers
 from hopscope.analysis.rules import layer, path, place, reach, server, service
@@ -686,3 +687,28 @@ def test_a_diagnosis_is_total(tasks: list[Task], records: list[Record], port: in
     assert (got.cause is None) <= (not failed)
     assert not {one.kind for one in got.verdict.findings} & set(got.ruled_out)
     assert "\x1b" not in ticket.render(got)
+
+
+@pytest.mark.parametrize("name", ["x; rm -rf ~ #", "$(reboot)", "`id`", "a b", "plain-1.0:b"])
+def test_a_model_that_a_server_lists_is_no_command_in_the_next_step(name: str) -> None:
+    unknown = replace(
+        STREAM,
+        exchange=replace(GOOD, status=404, error="http"),
+        model="m",
+        listed=(name,),
+        first_token=None,
+        finished=None,
+    )
+    (one,) = [one for one in report(World(streams=(unknown,))).verdict.findings if one.kind == "http-error"]
+    assert f"(--model {shlex.quote(name)})" in one.next_step
+
+
+def test_loss_of_any_series_keeps_loss_from_being_ruled_out() -> None:
+    assert "lossy-from" in report(World()).ruled_out
+    assert "lossy-from" not in report(World(tcp=losing(1, 10))).ruled_out
+
+
+def test_a_server_whose_time_is_unknown_is_not_said_to_be_fast() -> None:
+    again = replace(GOOD, retransmits=1)
+    told = report(World(exchanges=(again,), streams=(replace(STREAM, exchange=again),)))
+    assert "server-slow" not in told.ruled_out

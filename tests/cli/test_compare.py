@@ -38,7 +38,7 @@ def test_two_candidates_are_measured_ranked_and_written(capfd: pytest.CaptureFix
     assert (done.code, found["verdict"]["status"], found["command"]) == (0, "ok", "compare")
     assert {(one[0], one[2]) for one in compared(found)} == {("home", "buy"), ("other", "buy")}
     assert [one[1] for one in compared(found)] == [1, 2]
-    assert found["verdict"]["summary"].startswith(f"Buy {compared(found)[0][0]}: meets every limit from here: ")
+    assert found["verdict"]["summary"].startswith(f"Buy {compared(found)[0][0]}: meets every limit from here")
     assert {one["metric"] for one in found["differences"]} == {"rtt_p50", "loss"}
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted([*DOCUMENTS, "run.jsonl"])
     text = here(capfd, "report", str(tmp_path / "run"), "--format", "text").out
@@ -66,7 +66,7 @@ def test_a_server_is_compared_with_its_requests(capfd: pytest.CaptureFixture[str
     found = valid(done.out)
     assert {one["metric"] for one in found["differences"]} == {"rtt_p50", "loss", "server_p50"}
     places = [place for one in found["results"] if one["kind"] == "comparison" for place in one["places"]]
-    assert [place["server"]["n"] for place in places] == [11, 11]
+    assert [place["server"]["n"] for place in places] == [10, 10]  # the hot ones
 
 
 def test_a_tape_gives_the_same_files_again(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def test_a_server_that_is_well(capfd: pytest.CaptureFixture[str], tmp_path: Path
             capfd, "diagnose", f"http://127.0.0.1:{server.port}/", "--json", "--ticket", str(tmp_path / "ticket")
         )
     found = valid(done.out)
-    assert (done.code, done.err, found["cause"], found["partial"]) == (0, "", None, False)
+    said = f"ticket: {tmp_path / 'ticket'}\n"
+    assert (done.code, done.err, found["cause"], found["partial"]) == (0, said, None, False)
     assert list(layers(found)) == LAYERS
     assert layers(found) | {"interface": "passed", "path": "passed", "port": "passed", "http": "passed"} == layers(
         found
@@ -103,6 +104,11 @@ def test_a_key_that_is_not_there_is_unknown_and_says_so(capfd: pytest.CaptureFix
         (("127.0.0.1", "--timeout", "soon"), ("soon", "duration")),
         (("127.0.0.1", "-4", "-6"), ("-4", "-6")),
         (("127.0.0.1", "--source", "192.0.2.7"), ("192.0.2.7",)),
+        (("127.0.0.1", "-6"), ("127.0.0.1", "IPv4", "leave out -6")),
+        (("http://[::1]/v1", "-4"), ("::1", "IPv6", "leave out -4")),
+        (("http://127.0.0.1/v1", "--model", ""), ("--model", "printable")),
+        (("http://127.0.0.1/v1", "--model", "a\x1bb"), ("--model", "printable")),
+        (("127.0.0.1", "--out", "same", "--ticket", "./same"), ("--ticket", "--out", "of its own")),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -119,3 +125,13 @@ def test_a_ticket_that_cannot_be_written_is_said_before_anything_is_measured(tmp
     done = process("diagnose", "127.0.0.1", "--ticket", str(tmp_path / "file" / "ticket"), "--json")
     assert (done.code, valid(done.out)["verdict"]["status"]) == (3, "unknown")
     assert "cannot write" in done.err
+
+
+def test_what_was_not_reached_in_time_is_unknown_and_never_well(capfd: pytest.CaptureFixture[str]) -> None:
+    with serve(silent) as server:
+        done = here(capfd, "diagnose", f"http://127.0.0.1:{server.port}/v1", "--timeout", "1500ms", "--json")
+    found = valid(done.out)
+    assert (done.code, found["verdict"]["status"], found["partial"]) == (3, "unknown", True)
+    assert "well" not in found["verdict"]["summary"]
+    assert found["cause"] == "not-enough-data"
+    assert {"http-error", "server-slow"} & set(found["ruled_out"]) == set()

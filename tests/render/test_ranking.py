@@ -33,7 +33,8 @@ def made(nasty: str = "") -> Report:
 def test_the_document_begins_with_the_answer_and_the_candidates() -> None:
     document = outline(made())
     assert document.banner.sentence.startswith("Buy none of them as measured; ask about fra: its stated place is doubt")
-    first, card, other, places, second, told, differences, *_ = document.blocks
+    first, ranked, card, other, places, second, told, differences, *_ = document.blocks
+    assert ranked == Paragraph(ranking.RANKED, "quiet")
     assert (first, second) == (Heading("Which one"), Heading("Differences"))
     assert isinstance(card, Card)
     assert (card.badge, card.title, card.tone) == ("Ask first", "fra", "warning")
@@ -57,7 +58,7 @@ def test_the_numbers_of_all_candidates_from_one_place_stand_below_each_other() -
         ["newyork", "fra", "30.0", "0 %", "–", "61.1", "0.49", "2 of 2 met"],
         ["newyork", "ams", "66.0", "0 %", "–", "–", "–", "1 of 2 met"],
     ]
-    assert places.rows[3][-1].below == ("missed: rtt_p95",)
+    assert places.rows[3][-1].below == ("missed: RTT p95",)
 
 
 def test_differences_are_numbers_where_they_matter_and_words_where_they_do_not() -> None:
@@ -80,6 +81,29 @@ def test_a_long_table_of_differences_keeps_what_matters_and_says_what_it_leaves_
     assert len(table.rows) == 60
     assert [row[0].text.startswith("dc5 / ") for row in table.rows] == [True] * 30 + [False] * 30
     assert rest == Paragraph("30 more rows in report.json; they tell less.", "quiet")
+
+
+def test_chance_is_told_of_differences_that_could_be_shown() -> None:
+    # of 20 and 9 samples round trip and loss could be shown; of 3 the loss alone, and of server time nothing
+    what = plan([target("fra", url=True), target("ams", url=True)], [vantage("near"), vantage("far")])
+    found = {
+        ("fra", "near"): times(20, "10"), ("ams", "near"): times(9, "30"),
+        ("fra", "far"): times(20, "10"), ("ams", "far"): times(3, "30"),
+    }  # fmt: skip
+    got = compared(what, found, requests([40.0] * 12, ("fra", "near"), 9))
+    assert len(got.differences) == 5
+    told = [one.text for one in ranking.blocks(got) if isinstance(one, Paragraph)][1]
+    assert told.startswith("1 of 3 differences shown, each for itself with 99 %")
+    assert "chance would show about 0.03 of them" in told
+
+
+def test_what_chance_would_show_of_many_differences_is_a_plain_number() -> None:
+    names, places = [f"dc{number}" for number in range(6)], [f"place{number}" for number in range(34)]
+    found = {(name, place): times(9, "10") for name in names for place in places}
+    got = compared(plan([target(name) for name in names], [vantage(place) for place in places]), found)
+    assert len(got.differences) == 1020
+    told = [one.text for one in ranking.blocks(got) if isinstance(one, Paragraph)][1]
+    assert "chance would show about 10 of them" in told
 
 
 def test_nothing_is_drawn_where_nothing_was_compared(report: Report) -> None:

@@ -122,8 +122,13 @@ def answer(found: Sequence[Advised]) -> str:
     """The sentence that begins the report: what to buy, and why; then the others, in the order of their rank."""
     buys = [one for one in found if one.advice == "buy"]
     told = [*buys, *(one for one in found if one.advice != "buy")]
-    parts = [f"{VERBS[one.advice]} {one.candidate.target.name}: {one.reasons[0]}" for one in told[:SENTENCES]]
+    parts = [f"{VERBS[one.advice]} {one.candidate.target.name}: {_first(one)}" for one in told[:SENTENCES]]
     if len(told) > SENTENCES:
         parts.append(f"and {len(told) - SENTENCES} more candidates")
     text = "; ".join(parts if buys else ["buy none of them as measured", *parts])
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _first(one: Advised) -> str:
+    """The weightiest reason; without its numbers for what is to be bought, which stand below."""
+    return one.reasons[0].partition(": ")[0] if one.advice == "buy" else one.reasons[0]

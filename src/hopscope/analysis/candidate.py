@@ -76,6 +76,13 @@ class Seen(Struct, frozen=True, kw_only=True):
         """Whether the target fails there: anything critical."""
         return any(one.severity == "critical" for one in self.findings)
 
+    @property
+    def independent(self) -> float:
+        """Independent trials for each probe of its reported loss (method 2.5); 1 where no series says it."""
+        shown = Count(self.report.loss.lost, self.report.loss.sent)
+        shares = [one.worth.sent / shown.sent for one in self.losses.values() if shown.sent and one.seen == shown]
+        return min(shares, default=1.0)
+
 
 class Candidate(Struct, frozen=True, kw_only=True):
     """One candidate: `seen` from every usable place that it was measured from, `unseen` the others' further places."""
@@ -120,18 +127,21 @@ def field(
     results: dict[Pair, list[Measured]] = {}
     for result in report.measured:
         results.setdefault((result.target, result.vantage), []).append(result)
+    told: dict[str | None, list[Finding]] = {}
+    for one in report.verdict.findings:
+        told.setdefault(one.target, []).append(one)
     return Field(
         tuple(
             Candidate(
                 target=target,
                 seen=tuple(
-                    _seen(report, vantage, by_pair[pair], results.get(pair, []))
+                    _seen(told.get(target.name, []), vantage, by_pair[pair], results.get(pair, []))
                     for vantage in usable
                     if (pair := (target.name, vantage.name)) in by_pair
                 ),
                 unseen=tuple(one.name for one in usable if (target.name, one.name) not in by_pair),
                 remarks=remarks.get(target.name, ()),
-                findings=tuple(one for one in report.verdict.findings if one.target == target.name),
+                findings=tuple(told.get(target.name, [])),
             )
             for target in plan.targets
         ),
@@ -175,12 +185,10 @@ def _left_out(
             yield vantage.name, "nothing was measured from there"
 
 
-def _seen(report: Report, vantage: Vantage, cases: Sequence[Case], results: Sequence[Measured]) -> Seen:
-    """One candidate from one place, its addresses pooled."""
+def _seen(told: Sequence[Finding], vantage: Vantage, cases: Sequence[Case], results: Sequence[Measured]) -> Seen:
+    """One candidate from one place, its addresses pooled; `told` is what was found of it from anywhere."""
     target = cases[0].target
-    findings = tuple(
-        one for one in report.verdict.findings if one.target == target.name and vantage.name in one.vantages
-    )
+    findings = tuple(one for one in told if vantage.name in one.vantages)
     series = {protocol: _counted(cases, protocol) for protocol in PROTOCOLS}
     ends = [view.who.protocol for case in cases if (view := case.end_series) is not None]
     servers, ttfts = list(_servers(cases)), list(_first_tokens(cases))

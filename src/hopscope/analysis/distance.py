@@ -18,7 +18,7 @@ EXPLAINING_FACTOR = 1.5
 DEFAULT_RADIUS_KM = 50.0
 """Method 4.6. It holds for a site in a target file too: a seller's "Frankfurt" is a city, not an address."""
 LEAST_KM = 100.0
-"""Method 4.6: nearer than this a stretch says nothing."""
+"""Method 4.6: nearer than this, the radii taken off, a stretch says nothing."""
 
 
 class Place(Struct, frozen=True):
@@ -60,6 +60,11 @@ def floor_ms(a: Place, b: Place) -> float:
 
 
 def stretch(least_rtt_ms: float, a: Place, b: Place) -> float | None:
-    """How many times the floor the least round trip takes; `None` under 100 km, where there is no floor to speak of."""
-    floor = floor_ms(a, b)
-    return least_rtt_ms / floor if great_circle_km(a, b) >= LEAST_KM and floor > 0 else None
+    """How many times the floor the least round trip takes; `None` where that floor is of less than 100 km.
+
+    The radii are taken off first, as they are from the floor (method 4.6): a few kilometres left of 106 would make any
+    round trip a multiple of nearly nothing.
+    """
+    if great_circle_km(a, b) - a.radius_km - b.radius_km < LEAST_KM:
+        return None
+    return least_rtt_ms / floor_ms(a, b)

@@ -70,31 +70,46 @@ def _failing(candidate: Candidate) -> Iterator[str]:
 
 def _lossy(candidate: Candidate) -> Iterator[str]:
     """Loss with its interval and its segment, counts pooled over the places that see the same one."""
-    groups: dict[str | None, list[Finding]] = {}
-    for one in findings(candidate, "lossy-from"):
-        groups.setdefault(None if one.segment is None else one.segment.to.address, []).append(one)
+    groups: dict[str | None, list[tuple[Seen, Finding]]] = {}
+    for each in candidate.seen:
+        for one in each.findings:
+            if one.kind == "lossy-from" and one.severity != "info":
+                groups.setdefault(None if one.segment is None else one.segment.to.address, []).append((each, one))
     limit = next((one.limit for each in candidate.seen for one in missed(each) if one.metric == "loss"), None)
     allowed = "" if limit is None else f"; {ratio(limit)} is allowed"
-    for group in groups.values():
+    for pairs in groups.values():
+        group = [one for _, one in pairs]
         lost, sent = (sum(_number(one, key) or 0.0 for one in group) for key in ("end_lost", "end_sent"))
         if not sent:
             continue
-        low, high = wilson(lost, sent)
+        low, high = _interval(pairs, lost, sent)
         doubt = "" if any(one.confidence != "undecided" for one in group) else ", not decided yet"
+        unknown = "; where it begins is not known yet" if all(one.segment is None for one in group) else ""
         yield (
-            f"{ratio(lost / sent)} loss (95 % interval {ratio(low).removesuffix(' %')}–{ratio(high)}) {_where(group)}, "
-            f"from {_places(group)}{allowed}{doubt}"
+            f"{ratio(lost / sent)} loss (95 % interval {ratio(low).removesuffix(' %')}–{ratio(high)}){_where(group)}, "
+            f"from {_places(group)}{unknown}{allowed}{doubt}"
         )
 
 
+def _interval(pairs: Sequence[tuple[Seen, Finding]], lost: float, sent: float) -> tuple[float, float]:
+    """The interval of pooled loss, in independent trials (method 2.5); that of the table where it is of one place."""
+    table = pairs[0][0].report.loss
+    alone = len(pairs) == 1 and (table.lost, table.sent) == (lost, sent)
+    if alone and table.low is not None and table.high is not None:
+        return table.low, table.high
+    trials = sum((_number(one, "end_sent") or 0.0) * each.independent for each, one in pairs)
+    return wilson(lost / sent * trials, trials)
+
+
 def _where(group: Sequence[Finding]) -> str:
+    """Between which hops, with a space before; nothing where that is not known."""
     segments = [one.segment for one in group if one.segment is not None]
     if not segments:
-        return "that begins nobody knows where yet"
+        return ""
     near, far = segments[0].from_, segments[0].to
     if len({(one.from_.ttl, one.to.ttl) for one in segments}) == 1:
-        return f"between {hop(near.ttl, near.address)} and {hop(far.ttl, far.address)}"
-    return f"between {near.address or 'the hop before'} and {far.address or 'the hop behind'}"
+        return f" between {hop(near.ttl, near.address)} and {hop(far.ttl, far.address)}"
+    return f" between {near.address or 'the hop before'} and {far.address or 'the hop behind'}"
 
 
 def _slow(candidate: Candidate) -> Iterator[str]:
@@ -111,9 +126,9 @@ def _slow(candidate: Candidate) -> Iterator[str]:
 
 def _missed(candidate: Candidate) -> Iterator[str]:
     """Limits that are missed, those left out that the loss or the slow server have told already."""
-    told = {"loss"} if findings(candidate, "lossy-from") else set()
-    for metric, places in misses(candidate).items():
-        if metric in told or all(explained(each, limit) for each, limit in places):
+    for metric, missing in misses(candidate).items():
+        places = [(each, limit) for each, limit in missing if metric != "loss" or not _told_lossy(each)]
+        if all(explained(each, limit) for each, limit in places):
             continue
         shares = sorted(limit.over / limit.n for _, limit in places)
         spread = ratio(shares[-1]) if shares[0] == shares[-1] else f"{ratio(shares[0])} to {ratio(shares[-1])}"
@@ -127,6 +142,11 @@ def _missed(candidate: Candidate) -> Iterator[str]:
                 f"{likely}misses {LABELS[metric]} of {ms(limit.limit)} from {names}: {spread} of the samples are over "
                 f"it, {ratio(limit.allowed)} may be{_too_far(metric, places)}"
             )
+
+
+def _told_lossy(each: Seen) -> bool:
+    """Whether a sentence on loss names this place."""
+    return any(one.kind == "lossy-from" and one.severity != "info" for one in each.findings)
 
 
 def misses(candidate: Candidate) -> dict[str, list[tuple[Seen, LimitReport]]]:

@@ -6,9 +6,10 @@ Pure and total: the same book gives the same report, to the byte, whether it is 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hopscope.analysis import layers, quorum, uplink
+from hopscope.analysis import layers, places, quorum, uplink
 from hopscope.analysis import stream as streaming
-from hopscope.analysis.alike import Alike, grouped, places
+from hopscope.analysis.alike import Alike, grouped
+from hopscope.analysis.alike import places as places_of
 from hopscope.analysis.case import Case, cases
 from hopscope.analysis.compare import compared
 from hopscope.analysis.instants import iso_or_none
@@ -22,21 +23,19 @@ from hopscope.analysis.rules.reach import dns_failed, filtered, http_error, refu
 from hopscope.analysis.rules.server import client_limited, first_token_slow, not_enough_data, over_budget, server_slow
 from hopscope.analysis.say import count as how_many
 from hopscope.analysis.say import ms, ratio
-from hopscope.model.plan import Plan, Target, Vantage
+from hopscope.model.plan import Plan, Target
 from hopscope.model.report import (
     FailureReport,
     Finding,
     FindingKind,
-    Owner,
     Report,
     Result,
     Severity,
     Status,
     TargetReport,
-    VantageReport,
     Verdict,
 )
-from hopscope.model.sample import Book, Sample
+from hopscope.model.sample import Book
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -71,17 +70,16 @@ AREAS: Final[dict[FindingKind, str]] = {
     "not-enough-data": "Unknown",
 }
 SENTENCES = 3
-MUTE_STEP = "try it by hand: hopscope vantage test; or give it more time: --timeout"
-UPLINK_STEP = "mend the way out of that place first: cable, Wi-Fi, gateway, provider; then run again"
 
 
 def report(book: Book, *, tool_version: str, failures: Sequence[FailureReport] = ()) -> Report:
     """The report of a book; `failures` are those that did not come from its records (a damaged tape, say)."""
     all_cases = cases(book)
-    diagnosis = layers.diagnose(all_cases)
+    diagnosis = layers.diagnose(all_cases, cut=book.end is None or book.end.partial)
     accused = {} if diagnosis.results else uplink.accused(book, all_cases)
     found_cases = [case for case in all_cases if case.vantage not in accused]
-    findings = _judge(book, found_cases, accused, diagnosis)
+    mute = places.silent_places(book)
+    findings = _judge(book, found_cases, accused, mute, diagnosis)
     run, plan = book.run, book.plan
     made = Report(
         tool_version=run.tool_version if run is not None else tool_version,
@@ -89,8 +87,10 @@ def report(book: Book, *, tool_version: str, failures: Sequence[FailureReport] =
         started_at=iso_or_none(run.at if run is not None else None),
         finished_at=iso_or_none(book.end.at if book.end is not None else None),
         partial=book.end is None or book.end.partial,
-        vantages=tuple(_vantage(book, vantage, accused) for vantage in plan.vantages) if plan is not None else (),
-        targets=tuple(_target(target, found_cases, findings) for target in plan.targets) if plan is not None else (),
+        vantages=tuple(places.reported(book, vantage, accused, mute) for vantage in plan.vantages)
+        if plan is not None
+        else (),
+        targets=tuple(_targets(plan, found_cases, findings)) if plan is not None else (),
         verdict=Verdict(
             status=_status(findings),
             summary=f"{_summary(plan, found_cases, findings)} {diagnosis.sentence}".strip(),
@@ -105,13 +105,17 @@ def report(book: Book, *, tool_version: str, failures: Sequence[FailureReport] =
 
 
 def _judge(
-    book: Book, found_cases: Sequence[Case], accused: Mapping[str, str], diagnosis: layers.Diagnosis
+    book: Book,
+    found_cases: Sequence[Case],
+    accused: Mapping[str, str],
+    mute: Sequence[str],
+    diagnosis: layers.Diagnosis,
 ) -> list[Finding]:
     """Every finding, the worst first; the order of the plan within one severity."""
     findings = [one for rule in RULES for case in found_cases if not case.layered for one in rule(case)]
     findings += diagnosis.findings
-    findings += _vantage_faults(book, accused)
-    findings += _unmeasured(book, found_cases, findings, accused)
+    findings += places.faults(book, accused, mute)
+    findings += _unmeasured(book, found_cases, findings, accused, mute)
     return sorted(quorum.held_back(findings), key=_badness, reverse=True)
 
 
@@ -119,65 +123,25 @@ def _badness(one: Finding) -> int:
     return ORDER[one.severity]
 
 
-def _vantage_faults(book: Book, accused: Mapping[str, str]) -> Iterator[Finding]:
-    """Vantages that failed: a warning while the quorum holds, unknown below it (method 6.2, 6.5)."""
-    if book.plan is None:
-        return
-    told = {name: (f"no target is judged from vantage {name}: {why}", UPLINK_STEP) for name, why in accused.items()}
-    for failure in book.failures:
-        if failure.vantage is not None and failure.target is None:
-            why = f"vantage {failure.vantage} measured nothing: {failure.why}"
-            told[failure.vantage] = why, failure.advice or "see the failures"
-    for name in _mute(book):
-        told.setdefault(name, (f"vantage {name} measured nothing: it did not answer before the time was up", MUTE_STEP))
-    usable = len(book.plan.vantages) - len(told)
-    severity: Severity = "warning" if usable >= book.plan.quorum else "unknown"
-    for name, (why, next_step) in told.items():
-        yield Finding(
-            id=f"vantage-fault/{name}",
-            kind="vantage-fault",
-            severity=severity,
-            confidence="shown",
-            target=None,
-            vantages=(name,),
-            segment=None,
-            direction="either",
-            owner=Owner(role="you"),
-            why=why,
-            evidence={"usable": usable, "quorum": book.plan.quorum},
-            changes_mind="results from this vantage",
-            next_step=next_step,
-        )
-
-
-def _mute(book: Book) -> list[str]:
-    """Far places that were asked for something, and of which nothing ever came before a run was cut short."""
-    if book.plan is None or (book.end is not None and not book.end.partial):
-        return []
-    asked = {sample.task.vantage for sample in book.samples.values()}
-    heard = {sample.task.vantage for sample in book.samples.values() if _told_anything(sample)}
-    return [one.name for one in book.plan.vantages if one.kind != "local" and one.name in asked - heard]
-
-
-def _told_anything(sample: Sample) -> bool:
-    came = sample.probes or sample.exchanges or sample.streams or sample.extras
-    return bool(came) or sample.resolved is not None or sample.routed is not None
-
-
 def _unmeasured(
-    book: Book, found_cases: Sequence[Case], findings: Sequence[Finding], accused: Mapping[str, str]
+    book: Book,
+    found_cases: Sequence[Case],
+    findings: Sequence[Finding],
+    accused: Mapping[str, str],
+    mute: Sequence[str],
 ) -> Iterator[Finding]:
     """Targets of which nothing is known, good or bad: unknown, never "ok"."""
     if book.plan is None:
         return
+    by_target = _by_target(found_cases)
+    worse = {one.target for one in findings if ORDER[one.severity] > 0}
+    failed = {failure.vantage for failure in book.failures if failure.target is None} | {*mute}
+    nowhere = all(vantage.name in failed for vantage in book.plan.vantages)
+    usual = "no place could judge it" if accused else "no place could measure" if nowhere else "the run ended first"
     for target in book.plan.targets:
-        mine = [case for case in found_cases if case.target.name == target.name]
-        worse = any(one.target == target.name and ORDER[one.severity] > 0 for one in findings)
-        if worse:
+        mine = by_target.get(target.name, [])
+        if target.name in worse:
             continue
-        failed = {failure.vantage for failure in book.failures if failure.target is None} | {*_mute(book)}
-        nowhere = all(vantage.name in failed for vantage in book.plan.vantages)
-        usual = "no place could judge it" if accused else "no place could measure" if nowhere else "the run ended first"
         why = next((failure.why for failure in book.failures if failure.target == target.name), usual)
         if not any(case.answering for case in mine):
             here = next((vantage.name for vantage in book.plan.vantages), "")
@@ -188,6 +152,14 @@ def _unmeasured(
             for view in case.exchanged:
                 if not view.exchanges:
                     yield _not_measured(case, f"{view.url} was not measured: {why}")
+
+
+def _by_target(found_cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Cases by the name of their target."""
+    grouped: dict[str, list[Case]] = {}
+    for case in found_cases:
+        grouped.setdefault(case.target.name, []).append(case)
+    return grouped
 
 
 def _not_measured(case: Case, why: str) -> Finding:
@@ -209,36 +181,18 @@ def _status(findings: Sequence[Finding]) -> Status:
     return "ok" if worst == "info" else worst
 
 
-def _vantage(book: Book, vantage: Vantage, accused: Mapping[str, str]) -> VantageReport:
-    """How a vantage did; `controls` are the hosts that vouch for its way out."""
-    failure = next((one for one in book.failures if one.vantage == vantage.name and one.target is None), None)
-    controls = book.plan.controls if book.plan is not None else ()
-    if failure is None and vantage.name in _mute(book):
-        return VantageReport(
-            name=vantage.name, kind=vantage.kind, site=vantage.site, outcome="vantage-failed",
-            why="it did not answer before the time was up", controls=controls,
-        )  # fmt: skip
-    if failure is None and vantage.name in accused:
-        return VantageReport(
-            name=vantage.name, kind=vantage.kind, site=vantage.site, outcome="vantage-failed",
-            why=f"uplink: {accused[vantage.name]}", controls=controls,
-        )  # fmt: skip
-    return VantageReport(
-        name=vantage.name,
-        kind=vantage.kind,
-        site=vantage.site,
-        outcome="ok" if failure is None else "skipped" if failure.kind == "skipped" else "vantage-failed",
-        why=None if failure is None else failure.why,
-        controls=controls,
-    )
-
-
-def _target(target: Target, found_cases: Sequence[Case], findings: Sequence[Finding]) -> TargetReport:
-    """A target's status and sentence."""
-    mine = [one for one in findings if one.target == target.name]
-    status = _status(mine)
-    summary = mine[0].why if status != "ok" else _well(target, found_cases)
-    return quorum.withheld(TargetReport(name=target.name, status=status, summary=summary), findings)
+def _targets(plan: Plan, found_cases: Sequence[Case], findings: Sequence[Finding]) -> Iterator[TargetReport]:
+    """Each target's status and sentence."""
+    by_target = _by_target(found_cases)
+    found: dict[str | None, list[Finding]] = {}
+    for one in findings:
+        found.setdefault(one.target, []).append(one)
+    too_few = quorum.faults(findings)
+    for target in plan.targets:
+        mine = found.get(target.name, [])
+        status = _status(mine)
+        summary = mine[0].why if status != "ok" else _well(target, by_target.get(target.name, []))
+        yield quorum.withheld(TargetReport(name=target.name, status=status, summary=summary), too_few)
 
 
 def _well(target: Target, found_cases: Sequence[Case]) -> str:
@@ -296,7 +250,7 @@ def _named(group: Alike, plan: Plan) -> str:
     """A group's first sentence, with its target in front where there are several, and its places behind."""
     one = group[0]
     prefix = f"{one.target} – " if one.target is not None and len(plan.targets) > 1 else ""
-    seen_from = places(group)
+    seen_from = places_of(group)
     several = len(plan.vantages) > 1 and one.target is not None
     first, *others = seen_from or ("",)
     also = f"; likewise from {' and '.join(others)}" if others else ""

@@ -15,6 +15,7 @@ from hopscope.analysis import signs
 from hopscope.analysis.case import Case
 from hopscope.analysis.causes import Found, causes
 from hopscope.analysis.results import client, finished, started
+from hopscope.analysis.rules.find import finding
 from hopscope.analysis.rules.layer import dns_slow, gateway_fault, interface_fault, name_fails, path_loop, way_fails
 from hopscope.analysis.rules.path import accept_limited, lossy_from, replies_limited, slow_from
 from hopscope.analysis.rules.reach import refused, tls_failed
@@ -72,8 +73,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def diagnose(cases: Sequence[Case]) -> Diagnosis:
-    """Judge every case whose target is diagnosed, layer by layer."""
+def diagnose(cases: Sequence[Case], *, cut: bool = False) -> Diagnosis:
+    """Judge every case whose target is diagnosed, layer by layer; `cut`: the run ended before its work did."""
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         if case.layered:
@@ -91,6 +92,8 @@ def diagnose(cases: Sequence[Case]) -> Diagnosis:
         results += [result for result, _ in rows]
         excluded += _excluded(rows)
         findings += [one for rule in BESIDE for case in ways for one in rule(case)]
+        if cut and first is None:
+            findings += _not_reached(ways, [result for result, _ in rows])
     findings = [_weighed(one, first) for one in findings]
     kinds = {one.kind for one in findings}
     above = [one.kind for one in findings if one.severity != "info"]
@@ -101,6 +104,33 @@ def diagnose(cases: Sequence[Case]) -> Diagnosis:
         ruled_out=tuple(kind for kind in dict.fromkeys(excluded) if kind not in kinds),
         sentence=_sentence(results, first),
     )
+
+
+def _not_reached(ways: Sequence[Case], results: Sequence[LayerResult]) -> Iterator[Finding]:
+    """A diagnosis that was cut short, of a target of which nothing bad is known: what was asked for and not checked."""
+    for case in ways[:1]:
+        missing = [one for one in results if one.status == "not-checked" and one.layer in _wanted(case)]
+        if missing:
+            names = ", ".join(dict.fromkeys(one.layer for one in missing))
+            yield finding(
+                case,
+                "not-enough-data",
+                "unknown",
+                confidence="undecided",
+                why=f"the time was up before {names} of {case.target.name} could be checked",
+                next_step="give it more time (--timeout), and run again",
+                changes_mind="an answer from every layer",
+                where="cut",
+            )
+
+
+def _wanted(case: Case) -> frozenset[LayerName]:
+    """Layers that are checked of any such target, given time."""
+    url = case.target.url or ""
+    more: set[LayerName] = {"http"} if url else set()
+    more |= {"tls"} if url.startswith("https:") else set()
+    more |= {"model"} if signs.asks_model(case.target) else set()
+    return frozenset({"path", "port", *more})
 
 
 def _unrouted(case: Case) -> bool:

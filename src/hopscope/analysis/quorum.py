@@ -9,6 +9,11 @@ from hopscope.model.plan import Plan
 from hopscope.model.report import Finding, TargetReport
 
 
+def faults(findings: Sequence[Finding]) -> list[Finding]:
+    """What was found of places: all that the functions here ask about."""
+    return [one for one in findings if one.kind == "vantage-fault"]
+
+
 def is_missed(findings: Sequence[Finding]) -> bool:
     """Whether fewer places than the quorum were usable."""
     return any(one.kind == "vantage-fault" and one.severity == "unknown" for one in findings)

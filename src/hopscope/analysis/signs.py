@@ -127,7 +127,7 @@ def dns(case: Case) -> Seen:
 
 
 def path(case: Case) -> Seen:
-    """The host answers anything at all, without loss."""
+    """The host answers anything at all; loss is ruled out where no series that it answers has any."""
     samples = (
         *(sample for view in case.series for sample in view.samples),
         *(sample for one in case.paths for sample in one.view.samples),
@@ -142,7 +142,8 @@ def path(case: Case) -> Seen:
         for view in case.series
         if reach.answers(view)
     ]
-    clean = end is not None and count(end.counted).lost == 0 and count(end.counted).sent >= LEAST_PROBES
+    seen = [count(view.counted) for view in case.series if reach.answers(view)]
+    clean = bool(seen) and all(one.lost == 0 and one.sent >= LEAST_PROBES for one in seen)
     rules_out: tuple[FindingKind, ...] = ("unreachable",)
     return Seen(
         well=True,
@@ -240,7 +241,7 @@ def http(case: Case) -> Seen:
         well=True,
         why=f"HTTP {statuses} to {how_many(len(good), 'request')} in {ms(summary.total.p50_ms)}{took}",
         evidence={"status": good[-1].status, "requests": len(good), "server_ms": summary.server.p50_ms},
-        rules_out=("http-error", "server-slow"),
+        rules_out=("http-error", *(("server-slow",) if summary.server.n else ())),
         samples=_samples(case),
     )
 
@@ -264,7 +265,7 @@ def model(case: Case) -> Seen:
             "ttft_ms": summary.ttft.p50_ms,
             "tokens": good[-1].completion_tokens or good[-1].token_events,
         },
-        rules_out=("http-error", "server-slow"),
+        rules_out=("http-error", *(("server-slow",) if summary.ttft_server.n else ())),
         samples=samples,
     )
 

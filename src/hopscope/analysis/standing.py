@@ -39,7 +39,8 @@ class Standing(Struct, frozen=True, kw_only=True):
 def ranked(candidates: Sequence[Candidate]) -> list[Standing]:
     """Those that were seen from any place, the best first."""
     waits = _waits(candidates)
-    known = [_standing(one, waits) for one in candidates if one.seen]
+    least = {place: min(values.values()) for place, values in waits.items() if values}
+    known = [_standing(one, waits, least) for one in candidates if one.seen]
     groups: dict[tuple[float, ...], list[Standing]] = {}
     for one in sorted(known, key=_merit):
         groups.setdefault(_merit(one), []).append(one)
@@ -78,19 +79,20 @@ def _price(one: Standing) -> float:
     return float("inf") if price is None else price
 
 
-def _standing(candidate: Candidate, waits: Waits) -> Standing:
-    """The numbers of one candidate."""
+def _standing(candidate: Candidate, waits: Waits, least: Mapping[str, float]) -> Standing:
+    """The numbers of one candidate; `least` is the shortest wait of all at each place."""
     failing = {each.vantage.name for each in candidate.seen if each.failing}
     clean = {each.vantage.name for each in candidate.seen if not any(one.severity != "info" for one in each.findings)}
     judged = {each.vantage.name for each in candidate.seen if each.report.limits and not missed(each)}
     met = judged - failing if candidate.limited else clean
+    scores = {each.vantage.name: _score(candidate, each, waits, least) for each in candidate.seen}
     mine = {place: values[candidate.target.name] for place, values in waits.items() if candidate.target.name in values}
     return Standing(
         candidate=candidate,
         failing=_rounded(candidate.share(frozenset(failing))),
         met=_rounded(candidate.share(frozenset(met))),
         clean=_rounded(candidate.share(frozenset(clean))),
-        score=_mean(candidate, {each.vantage.name: _score(candidate, each, waits) for each in candidate.seen}),
+        score=_mean(candidate, scores),
         wait_ms=_mean(candidate, mine),
     )
 
@@ -100,15 +102,14 @@ def missed(each: Seen) -> tuple[LimitReport, ...]:
     return tuple(limit for limit in each.report.limits if limit.missed)
 
 
-def _score(candidate: Candidate, each: Seen, waits: Waits) -> float | None:
+def _score(candidate: Candidate, each: Seen, waits: Waits, least: Mapping[str, float]) -> float | None:
     """The score at one place."""
     if each.failing:
         return 0.0
     if candidate.limited:
         return min((_within(limit) for limit in each.report.limits), default=None)
-    values = waits.get(each.vantage.name, {})
-    own = values.get(candidate.target.name)
-    return None if own is None or own <= 0 else min(values.values()) / own
+    own = waits.get(each.vantage.name, {}).get(candidate.target.name)
+    return None if own is None or own <= 0 else least[each.vantage.name] / own
 
 
 def _within(limit: LimitReport) -> float:

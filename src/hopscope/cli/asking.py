@@ -1,5 +1,6 @@
 """What the command line names, as a plan; and the plan carried out, printed, and turned into an exit code."""
 
+from ipaddress import ip_address
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from hopscope.cli.options import Format
 from hopscope.cli.output import exit_code, show
 from hopscope.cli.session import measure
 from hopscope.errors import UsageError
-from hopscope.model.plan import Budget, Plan, Target, Vantage
+from hopscope.model.plan import Budget, Plan, Target, Vantage, family_of
 from hopscope.sinks import file
 
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
@@ -18,7 +19,19 @@ SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key",
 def named(shape: Target, text: str) -> Target:
     """A target like `shape` for a host or URL as typed. Raises UsageError."""
     spec = targets.host(text)
+    if shape.family is not None and is_address(spec.host) and family_of(spec.host) != shape.family:
+        message = f"{spec.host} is an IPv{family_of(spec.host)} address, and -{shape.family} asks for the other family"
+        raise UsageError(message, f"leave out -{shape.family}")
     return replace(shape, name=text, host=spec.host, port=shape.port or spec.port, url=spec.url)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an address and no name."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def headers(given: list[str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:

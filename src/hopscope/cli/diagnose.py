@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hopscope.cli import streams
 from hopscope.cli.options import (
     Family4,
     Family6,
@@ -82,6 +83,9 @@ def diagnose(
     target = asking.named(shape, host)
     if target.url is None:
         _refuse_without_url(model, api_key_env, cacert, resolve, *(header or ()))
+    if model is not None and not (model.strip() and model.isprintable()):
+        message = f"--model {model!r} is not the name of a model"
+        raise UsageError(message, "write its name as the server lists it, in printable text")
     target = asking.dialled(target, resolve)
     deadline = timeout or (PATIENT if patient else HURRIED)
     plan = asking.plan("diagnose", (target,), asking.here(source, interface), deadline)
@@ -95,12 +99,16 @@ def _carry_out(plan: "Plan", format_: Format, out: Path | None, ticket: Path | N
     from hopscope.render.ticket import render
     from hopscope.sinks import file
 
+    if out is not None and ticket is not None and out.resolve() == ticket.resolve():
+        message = f"--ticket and --out name the same file, {out}"
+        raise UsageError(message, "give each a file of its own")
     for path in (out, ticket):
         if path is not None:
             file.check(path)
     outcome = measure(plan, quiet=quiet)
     if ticket is not None:
         file.document(ticket, [render(outcome.report)])
+        streams.tell(f"ticket: {ticket}\n")
     show(outcome.report, format_, out, quiet=quiet)
     return exit_code(outcome.report, outcome.signal)
 

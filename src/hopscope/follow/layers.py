@@ -105,7 +105,9 @@ def _without_address(plan: Plan, book: Book, target: Target, lookup: ResolveTask
         if not mine or routed.gateway is None or _is_address(lookup.host):
             continue
         yield _echoes(plan, target, lookup.vantage, routed.gateway)
-        view = next((one for one in gateways if one.who.target == target.name and _is_silent(one)), None)
+        who = (target.name, lookup.vantage, routed.gateway)
+        alike = (one for one in gateways if (one.who.target, one.who.vantage, one.who.address) == who)
+        view = next((one for one in alike if _is_silent(one)), None)
         if view is not None:
             yield RouteTask(target=target.name, vantage=lookup.vantage, reason=SILENT_GATEWAY, family=target.family)
 

@@ -32,6 +32,7 @@ BODY_LIMIT = 16 * 1024 * 1024
 SECOND_LOOK_SECONDS = 5
 SHORTEST_SECRET = 4
 HIDDEN = "(hidden)"
+NO_TLS = "the port takes connections, and speaks no TLS"
 TOO_LONG = "Receive buffer too long"
 """h11's words for a head that does not end within httpcore's 100 KiB."""
 
@@ -164,8 +165,7 @@ class Session:
             patience_ns = self._call.timeout_ns if progress.patience_ns is None else progress.patience_ns
             waited = f"within {patience_ns / SECOND:.3g} s"
             if _shaking_hands(progress, self._call.scheme):
-                why = f"TLS handshake not finished {waited}: the port takes connections, and speaks no TLS"
-                progress.fail("tls", why)
+                progress.fail("tls", f"TLS handshake not finished {waited}: {NO_TLS}")
             else:
                 progress.fail("timeout", f"{_unfinished(progress)} {waited}")
         except UnverifiedError as error:
@@ -327,8 +327,7 @@ def _wait(progress: Progress, limit: asyncio.Timeout, patience_ns: int | None) -
 
 def _shaking_hands(progress: Progress, scheme: str) -> bool:
     """Whether a connection stands, and its handshake was being waited for."""
-    connection = progress.connection
-    return scheme == "https" and connection is not None and connection.secured is None
+    return scheme == "https" and progress.connection is not None and progress.connection.secured is None
 
 
 def _unfinished(progress: Progress) -> str:

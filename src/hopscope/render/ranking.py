@@ -7,6 +7,7 @@ that is what a buyer compares. A long list of differences is cut, those that mat
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 
+from hopscope.analysis.faults import LABELS
 from hopscope.analysis.say import count, ratio
 from hopscope.model.report import Advice, ComparisonResult, Delay, Difference, LimitReport, Loss, PlaceReport, Report
 from hopscope.render import terms, words
@@ -17,6 +18,11 @@ from hopscope.render.words import cell_ms, cell_ratio, clean, sentence
 MOST_ROWS = 60
 KEPT = 2
 """The first columns of a table, which name its rows."""
+RANKED = (
+    "Ranked by the budget: by the places where every limit is kept, then by the score, which is how far the worst "
+    "limit is kept (1.00: everywhere); without a budget by the mean wait. The advice also weighs whose fault it is, "
+    "and whether it can be mended."
+)
 TONES: dict[Advice, Tone] = {"buy": "ok", "ask": "warning", "avoid": "critical"}
 
 
@@ -26,6 +32,7 @@ def blocks(report: Report) -> Iterator[Block]:
     if not found:
         return
     yield Heading("Which one")
+    yield Paragraph(RANKED, "quiet")
     yield from (_card(one, len(found)) for one in found)
     if rows := list(_places(found)):
         yield _trimmed("Each candidate from each place (milliseconds)", PLACE_COLUMNS, rows)
@@ -96,8 +103,13 @@ def _limits(limits: Sequence[LimitReport]) -> Cell:
     if not limits:
         return Cell(DASH)
     missed = [one for one in limits if one.missed]
-    below = tuple(f"{'' if one.confidence == 'shown' else 'likely '}missed: {clean(one.metric)}" for one in missed)
+    below = tuple(f"{'' if one.confidence == 'shown' else 'likely '}missed: {_label(one)}" for one in missed)
     return Cell(f"{len(limits) - len(missed)} of {len(limits)} met", below, tone="warning" if missed else "plain")
+
+
+def _label(limit: LimitReport) -> str:
+    """What a limit is on, as the reasons call it."""
+    return LABELS.get(limit.metric) or clean(limit.metric)
 
 
 # ---- differences ----------------------------------------------------------------------------------------------------
@@ -112,10 +124,12 @@ Row = tuple[str, str, str]
 
 def _differences(differences: Sequence[Difference]) -> Iterator[Block]:
     """The table, with what chance alone would show said above it."""
-    shown = sum(one.confidence == "shown" for one in differences)
+    judged = [one for one in differences if _could_be_shown(one)]
+    shown = sum(one.confidence == "shown" for one in judged)
+    by_chance = float(f"{len(judged) / 100:.1g}")
     yield Paragraph(
-        f"{shown} of {count(len(differences), 'difference')} shown, each for itself with 99 %: were there none at "
-        f"all, chance would show about {len(differences) / 100:.1g} of them. How much more the second has than the "
+        f"{shown} of {count(len(judged), 'difference')} shown, each for itself with 99 %: were there none at "
+        f"all, chance would show about {by_chance:g} of them. How much more the second has than the "
         "first, in milliseconds, loss in percentage points, with the interval below.",
         "quiet",
     )
@@ -124,12 +138,16 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Block]:
         rows.setdefault((one.second, one.first, one.vantage), {})[one.metric] = one
     kept = list(rows)
     if len(kept) > MOST_ROWS:
-        telling = [row for row in kept if any(one.matters for one in rows[row].values())]
-        kept = [*telling, *(row for row in kept if row not in set(telling))][:MOST_ROWS]
+        kept = sorted(kept, key=lambda row: not any(one.matters for one in rows[row].values()))[:MOST_ROWS]
     table = [_row(row, rows[row]) for row in kept]
     yield _trimmed("How the candidates differ", DIFFERENCE_COLUMNS, table)
     if len(kept) < len(rows):
         yield Paragraph(f"{count(len(rows) - len(kept), 'more row')} in report.json; they tell less.", "quiet")
+
+
+def _could_be_shown(one: Difference) -> bool:
+    """Whether enough was measured of both: a median with an interval, or a loss."""
+    return one.low is not None or (one.metric == "loss" and one.difference is not None)
 
 
 def _row(row: Row, mine: Mapping[str, Difference]) -> tuple[Cell, ...]:

@@ -4,6 +4,7 @@ They are the general rules told better by what a diagnosis knows besides, and wh
 """
 
 from collections.abc import Iterator
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -176,7 +177,7 @@ def _model_finding(case: Case, failed: Streamed) -> Finding:
     step = f"ask the operator to serve {name}" if unknown else "look at the model server's own log for that time"
     others = [each for each in failed.listed if each != name]
     if unknown and others:
-        step = f"name a model that is served (--model {others[0]}), or {step}"
+        step = f"name a model that is served (--model {quote(others[0])}), or {step}"
     broken = exchange.error in {"timeout", "cut"} or (status is not None and status >= SERVER_ERROR)
     refused = status is not None and CLIENT_ERROR <= status < SERVER_ERROR
     return finding(
