@@ -4,6 +4,7 @@ The lock is held from before the first packet until the run is recorded. What wa
 failure (method 7.3); then no alarm moves and nothing is told of any. Measuring and the clock are given.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,6 +19,7 @@ from hopscope.analysis.watched import STATUS, VANTAGE, Event, Watch, against, se
 from hopscope.errors import StoreError
 from hopscope.history import lock, store
 from hopscope.history.entries import Entry, Happened
+from hopscope.history.place import default
 from hopscope.model.plan import Plan, Target
 from hopscope.model.report import FailureReport, Finding, Owner, Report
 from hopscope.render import message as telling
@@ -95,7 +97,8 @@ def check(file: TargetFile, plan: Plan, due: Due, place: Path, *, measure: Measu
             write.record(place, entry, alarms | _kept(file, before, watches), _happened(events))
         except StoreError as error:
             return Checked(report=_unrecorded(report, error), trouble=error)
-    return Checked(report=report, events=tuple(events), message=telling.message(events, report, due.id))
+    elsewhere = None if place == default(os.environ) else str(place)
+    return Checked(report=report, events=tuple(events), message=telling.message(events, report, due.id, elsewhere))
 
 
 def _happened(events: Sequence[Event]) -> list[Happened]:

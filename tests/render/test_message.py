@@ -40,6 +40,12 @@ def test_a_raise() -> None:
     ]
 
 
+def test_a_store_that_is_not_the_usual_one_is_named_so_that_the_words_can_be_typed() -> None:
+    found = report({"fra": "warning"}, finding("fra"))
+    last = message([event(found, "fra")], found, "r1", "/srv/my store.sqlite").splitlines()[-1]
+    assert last == "Run r1; `hopscope history events --store '/srv/my store.sqlite'` lists what came before."
+
+
 def test_a_missed_budget_is_told_with_the_segment_that_explains_it() -> None:
     over = finding("fra", kind="over-budget", severity="critical", metric="loss", why="loss of fra misses 5 %")
     found = report({"fra": "critical"}, over, finding("fra", segment=("192.0.2.1", "192.0.2.2")))

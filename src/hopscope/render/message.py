@@ -4,6 +4,7 @@ The rule: at most LINES lines whatever happened, alarms of one cause under one h
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from hopscope.analysis.alarm import FLAPPING, LETTERS, Change
 from hopscope.analysis.instants import iso
@@ -19,13 +20,14 @@ SECOND_NS = 1_000_000_000
 UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
-def message(events: Sequence[Event], report: Report, run: str) -> str:
-    """What is to be told of a run; empty where there is nothing."""
+def message(events: Sequence[Event], report: Report, run: str, store: str | None = None) -> str:
+    """What is to be told of a run; empty where there is nothing. `store` is named where it is not the usual one."""
     groups = causes([event for event in events if event.told])
     lines = [line for group in groups for line in _group(group, report)]
     if not lines:
         return ""
-    last = f"Run {run}; `hopscope history events` lists what came before."
+    history = "hopscope history events" + ("" if store is None else f" --store {quote(words.clean(store, WIDTH))}")
+    last = f"Run {run}; `{history}` lists what came before."
     if len(lines) >= LINES:
         left = len(lines) - (LINES - 2)
         lines = [*lines[: LINES - 2], f"… and {count(left, 'line')} more."]
