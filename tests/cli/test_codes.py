@@ -33,7 +33,6 @@ ROWS: list[tuple[str, tuple[str, ...], int, str, str | None]] = [
     ("a trace", ("trace", "-c", "2", "-i", "50ms", "127.0.0.1"), 0, "ok", None),
     ("a name that is dead", (*PING, "nothing-here.invalid"), 2, "critical", "dns"),
     ("a good one beside a dead name", (*PING, "127.0.0.1", "nothing-here.invalid"), 2, "critical", "dns"),
-    ("the other family", (*PING, "-6", "127.0.0.1"), 2, "critical", "dns"),
     ("a trace to a dead name", ("trace", "-c", "1", "nothing-here.invalid"), 2, "critical", "dns"),
 ]
 
@@ -113,7 +112,7 @@ def test_the_deadline_gives_a_partial_result_with_the_code_of_what_was_found(
 def test_a_hung_server_costs_the_deadline_and_no_more(capfd: pytest.CaptureFixture[str]) -> None:
     with serve(silent) as server:
         started = time.monotonic()
-        done = here(capfd, "http", f"http://127.0.0.1:{server.port}/", "--timeout", "500ms", "--json")
+        done = here(capfd, "http", f"http://127.0.0.1:{server.port}/", "--timeout", "2s", "--json")
         took = time.monotonic() - started
     found = valid(done.out)
     assert (done.code, found["verdict"]["status"], found["partial"]) == (2, "critical", False)

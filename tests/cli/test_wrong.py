@@ -82,6 +82,7 @@ ROWS: list[tuple[str, list[str], tuple[str, ...]]] = [
     ("deadline of a run that is none", ["run", "good.toml", "--timeout", "0s"], ('"0s"', "more than zero")),
     ("interval beyond a year", ["ping", "-i", "400d", "127.0.0.1"], ("400d", "year")),
     ("both families", ["ping", "-4", "-6", "127.0.0.1"], ("-4", "-6")),
+    ("the other family", ["ping", "-6", "127.0.0.1"], ("127.0.0.1", "IPv4", "leave out -6")),
     ("all and each kind of request", ["http", "-n", "3", "--cold", "1", "http://127.0.0.1/"], ("-n", "--cold")),
     ("no request at all", ["http", "--cold", "0", "--hot", "0", "http://127.0.0.1/"], ("--cold", "--hot")),
     ("empty host", ["ping", ""], ("host", "gpu1.example.net")),

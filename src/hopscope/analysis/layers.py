@@ -138,8 +138,16 @@ def _unrouted(case: Case) -> bool:
 
 
 def _weighed(one: Finding, first: Found | None) -> Finding:
-    """Our own lateness can make loss and delay; it makes no answer, no error and no lasting silence."""
-    if one.kind != "client-limited" or (first is not None and first.finding.kind in COUNTED):
+    """Our own lateness can make loss and delay; it makes no answer, no error and no lasting silence.
+
+    Nor does it take back what is shown where most of what was measured is unspoiled.
+    """
+    if one.kind != "client-limited":
+        return one
+    spoiled, all_ = one.evidence.get("spoiled"), one.evidence.get("of")
+    most = isinstance(spoiled, int) and isinstance(all_, int) and spoiled * 2 > all_
+    counted = first is not None and first.finding.kind in COUNTED
+    if counted and (most or (first is not None and first.finding.confidence != "shown")):
         return one
     return replace(one, severity="info", why=f"{one.why}; the layers do not stand on them")
 

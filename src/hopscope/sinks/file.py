@@ -55,8 +55,8 @@ def _cannot_write(path: Path, error: OSError) -> CannotMeasureError:
     """What stands in the way of writing, and the remedy."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         message = f"cannot write {path}: a part of it is no directory"
-        return CannotMeasureError(message, "choose another place for it")
-    remedy = "free some space" if error.errno in FULL else "choose another place for it"
+        return CannotMeasureError(message, "choose another place (--out, --ticket)")
+    remedy = "free some space" if error.errno in FULL else "choose another place (--out, --ticket)"
     return CannotMeasureError(f"cannot write {path}: {error.strerror}", f"{remedy}, then run again")
 
 
