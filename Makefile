@@ -14,6 +14,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 BIN := .venv/bin
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+# Much of a test is waiting, so one more than there are cores.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 4 ] && expr $$n + 1 || echo 4)
 
 # what must be there, a command or a file : its Debian package
 NEEDS := ip:iproute2 nft:nftables openssl:openssl /etc/ssl/certs/ca-certificates.crt:ca-certificates
@@ -51,7 +53,7 @@ test: setup ## style, types, import rules, all tests  (PYTEST_ARGS=…)
 	@echo "== ruff format" && $(BIN)/ruff format --check
 	@echo "== mypy"        && $(BIN)/mypy
 	@echo "== imports"     && $(BIN)/lint-imports --no-logo
-	@echo "== pytest"      && $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+	@echo "== pytest"      && $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: setup ## mend style and layout, then check style, types and import rules
 	@$(BIN)/ruff check --fix

@@ -41,6 +41,7 @@ from hopscope.model.record import (
     Resolved,
     Run,
     SelfCheck,
+    Ttl,
 )
 from hopscope.model.sample import Book
 from hopscope.tape import MAX_DAMAGED_NOTED, MAX_LINE_BYTES, dump, gather, lines, read
@@ -130,7 +131,8 @@ def in_time(value: object) -> object:
     for name, hint in get_type_hints(type(value), include_extras=True).items():
         held = getattr(value, name)
         instant = Instant in (hint, *get_args(hint)) and isinstance(held, int)
-        changed[name] = abs(held) % 2**62 if instant else in_time(held)
+        hop = Ttl in (hint, *get_args(hint)) and isinstance(held, int)
+        changed[name] = abs(held) % 2**62 if instant else abs(held) % 256 if hop else in_time(held)
     return msgspec.structs.replace(value, **changed)
 
 
@@ -176,6 +178,8 @@ def test_an_empty_tape_is_an_empty_book() -> None:
 @pytest.mark.parametrize(
     ("line", "unknown", "damaged"),
     [
+        (b'{"record":"probe","task":2,"seq":1,"at":1,"outcome":"lost","ttl":256}', 0, 1),
+        (b'{"record":"probe","task":2,"seq":1,"at":1,"outcome":"lost","ttl":-1}', 0, 1),
         (b'{"record":"weather","sky":"grey"}', 1, 0),  # a kind that comes later
         (b'{"record":"probe","task":1,"seq":7,"at":3,"outcome":"replied","rtt_ns":4,"colour":"red"}', 0, 0),
         (b'{"record":"probe","task":1}', 0, 1),

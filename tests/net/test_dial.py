@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -292,6 +293,13 @@ def test_tls_older_than_1_2(ca: Authority) -> None:
     assert (old.kind, "no TLS version in common" in old.detail) == ("tls", True)
 
 
+def greets_without_end(conn: socket.socket) -> None:
+    """HelloRequests (RFC 5246 §7.4.1.1), which a client in its handshake may ignore."""
+    with suppress(OSError):
+        for _ in range(4000):
+            conn.sendall(b"\x16\x03\x03\x00\x04\x00\x00\x00\x00" * 100)
+
+
 def reset_at_once(conn: socket.socket) -> None:
     conn.recv(9)
     reset(conn)
@@ -305,6 +313,7 @@ def reset_at_once(conn: socket.socket) -> None:
         pytest.param(lambda conn: say(conn, (b"HTTP/1.1 400 Bad\r\n\r\n",)), "speaks plain HTTP", id="plain http"),
         pytest.param(lambda conn: conn.sendall(b"garbage" * 9), "not TLS", id="garbage"),
         pytest.param(reset_at_once, "during the TLS handshake", id="reset"),
+        pytest.param(greets_without_end, "does not end within 1024 KiB", id="hello requests without end"),
     ],
 )
 def test_a_port_that_does_not_speak_tls(ca: Authority, script: Script, expected: str) -> None:

@@ -113,7 +113,7 @@ def _held_streams(case: Case, budget: Budget) -> Iterator[Held]:
     requests = [
         streaming.request(each, case.least_rtt(view.who.port)) for view in case.streams for each in view.streams
     ]
-    slowest_ms = None if budget.tps is None else MS_PER_SECOND / budget.tps
+    slowest_ms = MS_PER_SECOND / budget.tps if budget.tps else None
     paced = [request.tpot_ms for request in requests if request.error is not None or request.tpot_ms is not None]
     rows = (
         ("ttft_p50", budget.ttft_p50_ms, [request.ttft_ms for request in requests], 0.50),

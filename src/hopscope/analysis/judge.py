@@ -210,6 +210,8 @@ def _well(target: Target, found_cases: Sequence[Case]) -> str:
     for path in case.paths if view is None else ():
         result = trace_result(path.view, path.along, path.steps, case.named)
         end = result.end_to_end
+        if not end.loss.sent:
+            continue
         lost = (
             f"no loss in {end.loss.sent}" if not end.loss.lost else f"loss {ratio(end.loss.ratio)} of {end.loss.sent}"
         )

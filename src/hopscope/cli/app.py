@@ -17,6 +17,7 @@ from hopscope.errors import CannotMeasureError, HopscopeError, UsageError
 BUG = 70
 INTERRUPTED = 130
 SIGNALLED = 128
+MESSAGE_LENGTH = 4000
 
 app = typer.Typer(
     name="hopscope",
@@ -116,7 +117,7 @@ def _help_line(arguments: Sequence[str]) -> str:
 
 def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> int:
     """Say what is wrong on standard error, and as a document where one was asked for."""
-    streams.tell(f"hopscope: {message}\n" + (f"  → {advice}\n" if advice else ""))
+    streams.tell(f"hopscope: {_clean(message)}\n" + (f"  → {_clean(advice)}\n" if advice else ""))
     if wants(arguments, "nagios"):
         from hopscope.render.nagios import trouble
 
@@ -127,6 +128,13 @@ def _mistake(arguments: Sequence[str], message: str, advice: str, code: int) -> 
 
         streams.say([mistake_document(arguments, message, advice, code)], utf8=True)
     return code
+
+
+def _clean(text: str) -> str:
+    """Lines as a terminal may show them: a message can quote files and peers of others."""
+    from hopscope.render.words import clean
+
+    return "\n".join(clean(line, MESSAGE_LENGTH) for line in text.split("\n"))
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

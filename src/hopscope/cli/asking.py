@@ -13,6 +13,7 @@ from hopscope.errors import UsageError
 from hopscope.model.plan import Budget, Plan, Target, Vantage, family_of
 from hopscope.sinks import file
 
+PORT_DIGITS = 5
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
 
@@ -78,7 +79,7 @@ def dialled(target: Target, resolve: str | None) -> Target:
         return target
     host, _, rest = resolve.partition(":")
     port, _, address = rest.partition(":")
-    if not (host and port.isdigit() and address):
+    if not (host and port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS and address):
         message = f"--resolve {resolve} is not HOST:PORT:ADDR"
         raise UsageError(message, "write --resolve gpu1.example.net:443:192.0.2.1")
     if targets.host(host).host != target.host or int(port) != target.port:

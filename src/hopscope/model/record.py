@@ -16,6 +16,8 @@ TAPE_NUMBER = 1
 Instant = Annotated[int, Meta(ge=0, le=2**62)]
 """Nanoseconds of UTC, up to the year 2116: a tape that says otherwise is damaged there."""
 
+Ttl = Annotated[int, Meta(ge=0, le=255)]
+"""As a packet can have it (RFC 791 §3.1)."""
 Clock = Literal["kernel", "tcp-info", "user"]
 ProbeOutcome = Literal["replied", "refused", "unreachable", "lost", "unsent"]
 ReplyKind = Literal["echo-reply", "syn-ack", "rst", "time-exceeded", "unreachable"]
@@ -93,7 +95,7 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag
     seq: int
     at: Instant
     outcome: ProbeOutcome
-    ttl: int = 0
+    ttl: Ttl = 0
     flow: int = 0
     rtt_ns: int | None = None
     clock: Clock | None = None

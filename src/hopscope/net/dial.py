@@ -1,4 +1,4 @@
-"""One TCP connection to one chosen address, with or without TLS, every read and write timed.
+"""One TCP connection to one chosen address, with or without TLS, every read and write timed (longer because whole).
 
 The socket is ours from the first packet on: non-blocking under asyncio, never given to a transport, so that each read
 brings the kernel's stamp along, and TLS is driven by hand over memory, so that each piece of plaintext knows the read
@@ -21,6 +21,12 @@ from hopscope.net.ports import Clock
 from hopscope.wire.head import language
 
 READ_BYTES = 65_536
+READS_A_TURN = 64
+"""A peer that never lets us wait must not keep deadlines and signals from being heard."""
+MOST_HANDSHAKE_BYTES = 1 << 20
+"""Longer than any chain of certificates (RFC 8446 §4.4.2 allows 16 MiB each; nobody sends that)."""
+MOST_UNASKED = 16
+"""So many pieces that nobody asked for may come on an idle connection: tickets and settings are fewer."""
 STAMP_SLACK_NS = 100_000
 """A kernel stamp may seem this much later than the read that brought it: the offset of the clocks is itself read."""
 
@@ -88,6 +94,7 @@ class Connection:
         self._outgoing = ssl.MemoryBIO()
         self._latest = Read(b"", connected, None)
         self._waiting: list[Read] = []
+        self._reads = 0
         info = self.observe()
         if info is not None and info.total_retrans == 0:
             self.rtt_ns = info.rtt_ns
@@ -170,19 +177,24 @@ class Connection:
         while (raw := self._read_now(READ_BYTES)) is not None:
             self._take_raw(raw)
             while (got := self._decrypt(session, READ_BYTES)) is not None:
-                if not got.data:
+                if not got.data or len(self._waiting) > MOST_UNASKED:
                     return True
                 self._waiting.append(got)
         return bool(self._waiting) and session.selected_alpn_protocol() != "h2"
 
     async def _shake_hands(self, session: ssl.SSLObject) -> None:
         first = True
+        left = MOST_HANDSHAKE_BYTES
         while True:
             try:
                 session.do_handshake()
             except ssl.SSLWantReadError:
                 await self._send_raw(self._outgoing.read())
                 raw = await self._handshake_read()
+                left -= len(raw.data)
+                if left < 0:
+                    why = f"the TLS handshake does not end within {MOST_HANDSHAKE_BYTES >> 10} KiB"
+                    raise UnansweredError("tls", why) from None
                 spoken = language(raw.data) if first else None
                 if spoken not in (None, "TLS"):
                     raise UnansweredError("tls", f"the port speaks {spoken}, not TLS") from None
@@ -232,6 +244,9 @@ class Connection:
         while True:
             got = self._read_now(size)
             if got is not None:
+                self._reads += 1
+                if not self._reads % READS_A_TURN:
+                    await asyncio.sleep(0)
                 return got
             await _ready(self._sock, writing=False)
 
