@@ -142,6 +142,17 @@ def test_who_is_to_blame(count: int, records: list[Record], why: str | None) -> 
     assert why in faults[0].why
 
 
+def test_targets_that_are_deaf_to_ping_and_answer_otherwise_acquit() -> None:
+    tcp = [
+        replace(record, task=replace(record.task, protocol="tcp", port=443))
+        if isinstance(record, Begin) and isinstance(record.task, PingTask)
+        else record
+        for record in all_of(3, CLEAN, first=11)
+    ]
+    report = judged([*all_of(3, DEAD), *tcp], plan(3))
+    assert (accused(report), report.verdict.status) == ([], "ok")
+
+
 def test_the_results_of_an_accused_place_are_kept() -> None:
     assert len(judged(all_of(3, DEAD), plan(3)).results) == 3
 

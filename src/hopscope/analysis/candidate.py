@@ -42,6 +42,7 @@ TAIL = 0.0025
 """Left out on either side of each median: two intervals of 99.5 % hold a difference with 99 % (Bonferroni)."""
 FAULTY = frozenset({"vantage-failed", "quota", "skipped"})
 NO_LOSS = Loss(sent=0, received=0, lost=0)
+HEARD: frozenset[Outcome] = frozenset({"ok", "degraded", "client-limited"})
 
 
 class Median(Struct, frozen=True):
@@ -261,7 +262,7 @@ def _path(
             return result.end_to_end.delay, result.end_to_end.loss
     for result in results:
         if isinstance(result, HttpResult | StreamResult) and result.summary.network.n:
-            return result.summary.network, tried
+            return result.summary.network, NO_LOSS
     return Delay(n=0), tried
 
 
@@ -297,7 +298,7 @@ def _first_tokens(cases: Sequence[Case]) -> Iterator[int]:
 def _outcome(results: Sequence[Measured], *, failing: bool) -> Outcome:
     """One word for a candidate at a place: why it fails, or that it is degraded, or ok."""
     outcomes = [one.outcome for one in results]
-    if failing:
+    if failing or not HEARD.intersection(outcomes):
         return next((one for one in outcomes if one not in {"ok", "degraded"}), "degraded")
     return "degraded" if "degraded" in outcomes else "ok"
 

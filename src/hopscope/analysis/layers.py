@@ -209,7 +209,7 @@ def _excluded(rows: Sequence[tuple[LayerResult, Seen]]) -> Iterator[FindingKind]
     for layer in dict.fromkeys(result.layer for result, _ in rows):
         its = [(result, seen) for result, seen in rows if result.layer == layer]
         checked = [seen for result, seen in its if result.status == "passed"]
-        if any(result.status == "failed" for result, _ in its) or not checked:
+        if not checked or len(checked) < len(its):
             continue
         for kind in checked[0].rules_out:
             if all(kind in seen.rules_out for seen in checked):

@@ -45,7 +45,7 @@ def accused(book: Book, cases: Sequence[Case]) -> dict[str, str]:
 def _clean(case: Case) -> bool:
     """Whether a target answers, and no series of it shows loss: the way out cannot be bad."""
     answered = case.served or any(reach.answers(view) for view in case.series)
-    return answered and not any(shows_loss(count(view.counted)) for view in case.series)
+    return answered and not any(reach.answers(view) and shows_loss(count(view.counted)) for view in case.series)
 
 
 def _gateway(views: Sequence[SeriesView], mine: Sequence[Case]) -> Iterator[str]:

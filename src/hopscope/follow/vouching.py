@@ -26,7 +26,11 @@ def asked(plan: Plan, book: Book) -> Iterator[Task]:
 def _gateway(plan: Plan, book: Book, vantage: Vantage) -> Iterator[Task]:
     """The next hop towards the first target that has an address: which it is, then a series to it."""
     found = {task.target: sample.resolved for task, sample in lookups(book) if task.vantage == vantage.name}
-    for target in plan.targets:
+    asked_for = any(
+        isinstance(sample.task, RouteTask) and (sample.task.vantage, sample.task.reason) == (vantage.name, REASON)
+        for sample in book.samples.values()
+    )
+    for target in () if asked_for else plan.targets:
         resolved = found.get(target.name)
         if resolved is None or not resolved.addresses:
             continue

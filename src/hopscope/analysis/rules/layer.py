@@ -126,7 +126,10 @@ def dead_neighbour(case: Case) -> bool:
     route, view = case.route, case.gateway
     if route is None or view is None or case.answering or any_refused(case) or furthest(case) is not None:
         return False
-    ours = any(one.outcome == "unreachable" and one.probe.by == route.source for one in view.counted)
+    ours = any(
+        one.outcome == "unreachable" and one.probe.by is not None and one.probe.by == route.source
+        for one in view.counted
+    )
     return not reach.answers(view) and (ours or route.neighbour in {"failed", "incomplete"})
 
 
