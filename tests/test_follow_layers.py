@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from hopscope.follow import follow
 from hopscope.follow.layers import SILENT_GATEWAY
@@ -342,3 +343,22 @@ def test_it_is_whole_before_the_deadline_however_slow_everything_is(
     asked, over = diagnosed(plan(target(model="m"), deadline_ns), machine)
     assert over <= deadline_ns - SECOND
     assert any(isinstance(task, StreamTask) for task in asked) == (trouble != "dead")
+
+
+class TwoPlaces(Machine):
+    """Each place has a gateway of its own."""
+
+    def __call__(self, number: int, task: Task, now: int) -> tuple[list[Record], int]:
+        self.gateway = GATEWAY if task.vantage == "here" else "192.0.2.2"
+        return super().__call__(number, task, now)
+
+
+@pytest.mark.parametrize("dead", ["here", "there", None])
+def test_a_silent_gateway_of_one_place_is_looked_up_at_that_place_only(dead: str | None) -> None:
+    machine = TwoPlaces()
+    machine.slow = True
+    machine.dead = {"here": {GATEWAY}, "there": {"192.0.2.2"}}.get(dead or "", set())
+    two = tuple(Vantage(name=name, kind="local") for name in ("here", "there"))
+    asked, _ = diagnosed(replace(plan(target()), vantages=two), machine, until=9 * SECOND)
+    again = [task.vantage for task in asked if isinstance(task, RouteTask) and task.reason == SILENT_GATEWAY]
+    assert again == ([] if dead is None else [dead])

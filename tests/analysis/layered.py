@@ -96,6 +96,7 @@ def report(
     gateway: str | None = times(10, "1"),
     again: Routed | None = None,
     named: Sequence[Named] = (),
+    partial: bool = False,
 ) -> Report:
     """The report of a diagnosis that saw these worlds."""
     here = Vantage(name="here", kind="local")
@@ -106,7 +107,7 @@ def report(
         records.append(Begin(id=number, at=number, task=task))
         records += [_numbered(record, number) for record in told]
         records.append(Done(task=number, at=number + SECOND))
-    return judge.report(gather([*records, *named, End(at=9 * SECOND)]), tool_version="0")
+    return judge.report(gather([*records, *named, End(at=9 * SECOND, partial=partial)]), tool_version="0")
 
 
 Task = ResolveTask | RouteTask | PingTask | TraceTask | HttpTask | StreamTask

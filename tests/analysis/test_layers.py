@@ -712,3 +712,60 @@ def test_a_server_whose_time_is_unknown_is_not_said_to_be_fast() -> None:
     again = replace(GOOD, retransmits=1)
     told = report(World(exchanges=(again,), streams=(replace(STREAM, exchange=again),)))
     assert "server-slow" not in told.ruled_out
+
+
+# What was cut short
+
+
+PLAIN = replace(TARGET, url="http://gpu.example/v1")
+
+
+@pytest.mark.parametrize(
+    ("world", "target", "unreached"),
+    [
+        (UNSERVED, TARGET, "tls, http and model"),
+        (UNSERVED, PLAIN, "http and model"),
+        (UNSERVED, replace(TARGET, url="http://gpu.example/"), "http"),
+        (replace(UNSERVED, tcp=None), replace(TARGET, url=None), "port"),
+        (replace(UNSERVED, tcp=None), replace(TARGET, url=None, port=None), "port"),
+    ],
+)
+def test_what_was_asked_for_and_not_reached_is_unknown(world: World, target: Target, unreached: str) -> None:
+    got = report(world, target=target, partial=True)
+    assert (got.verdict.status, got.cause) == ("unknown", "not-enough-data")
+    (one,) = above(got)
+    assert (one.kind, one.why) == (
+        "not-enough-data",
+        f"the run ended before {unreached} of it could be checked",
+    )
+    assert "is well" not in got.verdict.summary
+    assert not {"http-error", "server-slow", "tls-failed"} & set(got.ruled_out)
+
+
+@pytest.mark.parametrize(
+    ("worlds", "target"),
+    [
+        ((World(),), TARGET),
+        ((UNSERVED,), replace(TARGET, url=None)),
+        ((replace(UNSERVED, tcp=times(10, "r5")),), replace(TARGET, url=None, port=None)),
+        ((World(), replace(World(), address=OTHER, streams=None)), TARGET),
+    ],
+)
+def test_a_run_that_was_cut_when_all_that_was_asked_for_had_passed_is_well(
+    worlds: tuple[World, ...], target: Target
+) -> None:
+    got = report(*worlds, target=target, partial=True)
+    assert (got.verdict.status, got.cause, above(got)) == ("ok", None, [])
+
+
+def test_a_fault_of_a_run_that_was_cut_is_told_all_the_same() -> None:
+    got = report(replace(UNSERVED, tcp=times(10, "r5")), partial=True)
+    assert (got.cause, [one.kind for one in above(got)]) == ("refused", ["refused"])
+
+
+def test_a_port_that_accepts_and_resets_is_open_and_its_server_fails() -> None:
+    reset = replace(BROKEN, error="cut", detail="the connection was reset")
+    mixed = f"{times(5, '5')} {times(5, 'r5')}"
+    got = report(replace(World(), tcp=mixed, exchanges=(reset,), streams=None), target=PLAIN)
+    assert (statuses(got), got.cause) == ("ppppp-F-", "http-error")
+    assert not any("nothing listens" in one.why for one in got.verdict.findings)

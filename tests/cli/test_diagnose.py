@@ -82,14 +82,15 @@ def test_a_key_is_never_told(capfd: pytest.CaptureFixture[str], monkeypatch: pyt
     assert valid(done.out)["cause"] == "http-error"
 
 
-def test_a_key_that_is_not_there_is_unknown_and_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_authority_that_is_none_is_unknown_and_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("none")
     with serve(answering(ODD)) as server:
-        url = f"http://127.0.0.1:{server.port}/v1"
-        done = here(capfd, "diagnose", url, "--api-key-env", "NO_SUCH_VARIABLE", "--json")
+        url = f"https://127.0.0.1:{server.port}/v1"
+        done = here(capfd, "diagnose", url, "--cacert", str(tmp_path / "ca.pem"), "--json")
     found = valid(done.out)
     assert (done.code, layers(found)["http"], layers(found)["model"]) == (3, "not-checked", "not-checked")
     (http,) = [one for one in found["results"] if one["kind"] == "layer" and one["layer"] == "http"]
-    assert http["why"] == "the environment variable NO_SUCH_VARIABLE is not set"
+    assert http["why"] == f"{tmp_path / 'ca.pem'} holds no certificate in PEM form"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,14 @@ def test_a_key_that_is_not_there_is_unknown_and_says_so(capfd: pytest.CaptureFix
         (("http://[::1]/v1", "-4"), ("::1", "IPv6", "leave out -4")),
         (("http://127.0.0.1/v1", "--model", ""), ("--model", "printable")),
         (("http://127.0.0.1/v1", "--model", "a\x1bb"), ("--model", "printable")),
+        (("http://127.0.0.1/v1", "--source", "::1"), ("--source", "IPv6", "127.0.0.1", "IPv4")),
+        (("[::1]", "--source", "127.0.0.1"), ("--source", "IPv4", "::1", "IPv6")),
+        (("a.example", "-4", "--source", "::1"), ("--source", "IPv6", "leave out -4")),
+        (("http://a.example", "-6", "--resolve", "a.example:80:127.0.0.1"), ("127.0.0.1", "IPv4", "leave out -6")),
+        (("https://127.0.0.1/v1", "--api-key-env", "NO_SUCH_VARIABLE"), ("NO_SUCH_VARIABLE", "is not set", "export")),
+        (("https://127.0.0.1/v1", "-H", "X-Api-Key: env:NO_SUCH_VARIABLE"), ("NO_SUCH_VARIABLE", "is not set")),
+        (("https://127.0.0.1/v1", "--cacert", "/nonexistent/ca.pem"), ("--cacert", "/nonexistent/ca.pem", "No such")),
+        (("https://127.0.0.1/v1", "--cacert", "/"), ("--cacert", "directory")),
         (("127.0.0.1", "--out", "same", "--ticket", "./same"), ("--ticket", "--out", "of its own")),
     ],
 )
@@ -125,6 +134,7 @@ def test_a_ticket_that_cannot_be_written_is_said_before_anything_is_measured(tmp
     done = process("diagnose", "127.0.0.1", "--ticket", str(tmp_path / "file" / "ticket"), "--json")
     assert (done.code, valid(done.out)["verdict"]["status"]) == (3, "unknown")
     assert "cannot write" in done.err
+    assert "--ticket" in done.err
 
 
 def test_what_was_not_reached_in_time_is_unknown_and_never_well(capfd: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ def diagnose(cases: Sequence[Case], *, cut: bool = False) -> Diagnosis:
         excluded += _excluded(rows)
         findings += [one for rule in BESIDE for case in ways for one in rule(case)]
         if cut and first is None:
-            findings += _not_reached(ways, [result for result, _ in rows])
+            findings += _not_reached(ways, rows)
     findings = [_weighed(one, first) for one in findings]
     kinds = {one.kind for one in findings}
     above = [one.kind for one in findings if one.severity != "info"]
@@ -106,22 +106,31 @@ def diagnose(cases: Sequence[Case], *, cut: bool = False) -> Diagnosis:
     )
 
 
-def _not_reached(ways: Sequence[Case], results: Sequence[LayerResult]) -> Iterator[Finding]:
+def _not_reached(ways: Sequence[Case], rows: Sequence[tuple[LayerResult, Seen]]) -> Iterator[Finding]:
     """A diagnosis that was cut short, of a target of which nothing bad is known: what was asked for and not checked."""
     for case in ways[:1]:
-        missing = [one for one in results if one.status == "not-checked" and one.layer in _wanted(case)]
+        missing = [
+            result.layer for result, seen in rows if result.status == "not-checked" and _is_due(case, seen, result)
+        ]
+        if any(result.layer == "model" and result.status == "passed" for result, _ in rows):
+            missing = [layer for layer in missing if layer != "model"]  # it is asked at one address only
         if missing:
-            names = ", ".join(dict.fromkeys(one.layer for one in missing))
             yield finding(
                 case,
                 "not-enough-data",
                 "unknown",
                 confidence="undecided",
-                why=f"the time was up before {names} of {case.target.name} could be checked",
+                why=f"the run ended before {_list(missing)} of {case.target.name} could be checked",
                 next_step="give it more time (--timeout), and run again",
                 changes_mind="an answer from every layer",
                 where="cut",
             )
+
+
+def _is_due(case: Case, seen: Seen, result: LayerResult) -> bool:
+    """Whether a layer would have been checked, given time; no port is asked for where none is named and some answer."""
+    unasked = result.layer == "port" and case.target.port is None and seen.why != ""
+    return result.layer in _wanted(case) and not unasked
 
 
 def _wanted(case: Case) -> frozenset[LayerName]:

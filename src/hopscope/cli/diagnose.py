@@ -1,6 +1,8 @@
 """`hopscope diagnose`: every layer between this machine and a model's answer, and which of them fails first."""
 
+import os
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +24,7 @@ from hopscope.cli.options import (
 from hopscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from hopscope.model.plan import Plan
+    from hopscope.model.plan import Plan, Target
 
 HURRIED, PATIENT = "45s", "5m"
 
@@ -87,8 +89,10 @@ def diagnose(
         message = f"--model {model!r} is not the name of a model"
         raise UsageError(message, "write its name as the server lists it, in printable text")
     target = asking.dialled(target, resolve)
-    deadline = timeout or (PATIENT if patient else HURRIED)
-    plan = asking.plan("diagnose", (target,), asking.here(source, interface), deadline)
+    _refuse_unready(target)
+    vantage = asking.here(source, interface)
+    _refuse_families(target, source)
+    plan = asking.plan("diagnose", (target,), vantage, timeout or (PATIENT if patient else HURRIED))
     return _carry_out(plan, chosen(format_, json=json), out, ticket, quiet=quiet)
 
 
@@ -118,3 +122,45 @@ def _refuse_without_url(*given: str | None) -> None:
     if any(each is not None for each in given):
         message = "--model, --api-key-env, --cacert, --resolve and -H speak of a URL, and this is a host"
         raise UsageError(message, "write the URL: https://gpu1.example.net/v1")
+
+
+def _refuse_unready(target: "Target") -> None:
+    """What requests will need and this machine does not have is said before anything is sent. Raises UsageError."""
+    variables = [variable for _, variable in target.headers_env]
+    variables += [target.api_key_env] if target.api_key_env is not None else []
+    for variable in variables:
+        if not os.environ.get(variable, "").strip():
+            message = f"the environment variable {variable} is not set"
+            raise UsageError(message, f"export {variable}, then run again")
+    if target.ca_file is None:
+        return
+    # It is looked at and not read: a pipe would be empty afterwards.
+    try:
+        mode = Path(target.ca_file).stat().st_mode
+        why = "Is a directory" if S_ISDIR(mode) else None if os.access(target.ca_file, os.R_OK) else "Permission denied"
+    except OSError as error:
+        why = error.strerror
+    if why is not None:
+        message = f"--cacert {target.ca_file} cannot be read: {why}"
+        raise UsageError(message, "name the authority's file, in PEM form")
+
+
+def _refuse_families(target: "Target", source: str | None) -> None:
+    """An address that is dialled, -4 or -6, and --source are of one family. Raises UsageError."""
+    from hopscope.cli import asking
+    from hopscope.model.plan import family_of
+
+    host = target.resolve_to or target.host
+    dialled = family_of(host) if asking.is_address(host) else None
+    if dialled is not None and target.family not in {None, dialled}:
+        message = f"{host} is an IPv{dialled} address, and -{target.family} asks for the other family"
+        raise UsageError(message, f"leave out -{target.family}")
+    wanted = dialled or target.family
+    if source is None or wanted in {None, family_of(source)}:
+        return
+    of_source = f"--source {source} is an IPv{family_of(source)} address"
+    if dialled is None:
+        message = f"{of_source}, and -{wanted} asks for the other family"
+        raise UsageError(message, f"leave out -{wanted}, or give another --source")
+    message = f"{of_source}, and {host} an IPv{dialled} address"
+    raise UsageError(message, f"give an IPv{dialled} address of this host, or leave out --source")

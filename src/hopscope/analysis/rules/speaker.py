@@ -65,26 +65,31 @@ def speaker(case: Case) -> Speaker | None:
 
 def spoken(case: Case, probes: list[Fated]) -> Speaker | None:
     """Who says so among some probes; those who give a name first."""
-    said = [one for one in probes if one.outcome == "unreachable" or one.probe.kind == "unreachable"]
-    said.sort(key=_nameless)
-    family = _family(case)
-    for one in said:
-        by = one.probe.by
-        if case.route is not None and by is not None and by == case.route.source:
-            return Speaker(
-                name="this machine", address=by, ttl=0, family=family, ours=True,
-                why="that it gets no hardware address for it (ARP, ND)",
-            )  # fmt: skip
-        if by is None and one.probe.code is None:
-            return Speaker(name="somebody on the way", address=None, ttl=None, family=family)
-        address = by or case.address
-        ttl = _ttl_of(case, address)
-        name = f"{address}" if ttl is None else hop(ttl, address)
-        return Speaker(name=name, address=address, ttl=ttl, family=family, code=one.probe.code)
+    said = (one for one in probes if one.outcome == "unreachable" or one.probe.kind == "unreachable")
+    first = min(said, key=_nameless, default=None)
+    if first is not None:
+        return _who(case, first)
     unsent = next((one.probe.why for one in probes if one.probe.why is not None), None)
     if unsent is None or any(one.outcome != "unsent" for one in probes):
         return None
-    return Speaker(name="this machine", address=None, ttl=0, family=family, why=f"{unsent}, and sends nothing,")
+    why = f"{unsent}, and sends nothing,"
+    return Speaker(name="this machine", address=None, ttl=0, family=_family(case), why=why)
+
+
+def _who(case: Case, one: Fated) -> Speaker:
+    """Who says so by one answer."""
+    family, by = _family(case), one.probe.by
+    if case.route is not None and by is not None and by == case.route.source:
+        return Speaker(
+            name="this machine", address=by, ttl=0, family=family, ours=True,
+            why="that it gets no hardware address for it (ARP, ND)",
+        )  # fmt: skip
+    if by is None and one.probe.code is None:
+        return Speaker(name="somebody on the way", address=None, ttl=None, family=family)
+    address = by or case.address
+    ttl = _ttl_of(case, address)
+    name = f"{address}" if ttl is None else hop(ttl, address)
+    return Speaker(name=name, address=address, ttl=ttl, family=family, code=one.probe.code)
 
 
 def _nameless(one: Fated) -> bool:
