@@ -15,8 +15,9 @@ from hopscope.analysis.case import Case, Pair
 from hopscope.analysis.delay import delay, quantile
 from hopscope.analysis.distance import floor_ms, great_circle_km, place_of_site, stretch
 from hopscope.analysis.loss import effective, is_lost
-from hopscope.analysis.path import NOTHING, Count
-from hopscope.analysis.results import ANSWERED, delay_of, loss_of
+from hopscope.analysis.nameless import NO_LOSS
+from hopscope.analysis.path import ANSWERED, NOTHING, Count
+from hopscope.analysis.results import delay_of, loss_of
 from hopscope.analysis.rules.place import least_rtt_ms
 from hopscope.analysis.stream import StreamView, hot
 from hopscope.analysis.views import Fated
@@ -24,6 +25,8 @@ from hopscope.model.limits import MS
 from hopscope.model.plan import Budget, Plan, Protocol, Target, Vantage
 from hopscope.model.record import Streamed
 from hopscope.model.report import (
+    DID_NOT_MEASURE,
+    HEARD,
     Delay,
     Finding,
     HttpResult,
@@ -40,9 +43,6 @@ from hopscope.model.report import (
 PROTOCOLS: tuple[Protocol, ...] = ("icmp", "tcp", "udp")
 TAIL = 0.0025
 """Left out on either side of each median: two intervals of 99.5 % hold a difference with 99 % (Bonferroni)."""
-FAULTY = frozenset({"vantage-failed", "quota", "skipped"})
-NO_LOSS = Loss(sent=0, received=0, lost=0)
-HEARD: frozenset[Outcome] = frozenset({"ok", "degraded", "client-limited"})
 
 
 class Median(Struct, frozen=True):
@@ -167,7 +167,7 @@ def _left_out(
     """Places that cannot be compared over, each with the reason."""
     measured = {target for target, _ in by_pair}
     busy = {place for one in report.verdict.findings if one.kind == "client-limited" for place in one.vantages}
-    down = {one.name: one.why or "it could not measure" for one in report.vantages if one.outcome in FAULTY}
+    down = {one.name: one.why or "it could not measure" for one in report.vantages if one.outcome in DID_NOT_MEASURE}
     for vantage in plan.vantages:
         lacking = [
             target.name

@@ -7,11 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hopscope.model.plan import Family, family_of
-from hopscope.model.report import Confidence, Finding, FindingKind, LayerName
+from hopscope.model.report import SURENESS, Finding, FindingKind, LayerName
 
 ENDING: Final[frozenset[FindingKind]] = frozenset({"unreachable", "admin-prohibited", "path-loop"})
 """Faults of the path with which nothing behind them can be reached."""
-SURENESS: Final[tuple[Confidence, ...]] = ("shown", "likely", "undecided")
 
 
 class Found(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from hopscope.model.report import Outcome
 PROHIBITED: dict[int, frozenset[int]] = {4: frozenset({9, 10, 13}), 6: frozenset({1})}
 """Unreachable codes that say "administratively prohibited" (RFC 1812 §5.2.7.1, RFC 4443 §3.1)."""
 
+UNASKED = ("Temporary failure", "no answer within")
+"""How a resolver that cannot be asked is told from one that knows no such name (EAI_AGAIN, RFC 3493 §6.1)."""
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 """Where the statuses of the client's and the server's mistakes begin (RFC 9110 §15)."""
 
@@ -64,6 +66,11 @@ def of_requests(view: HttpView) -> Outcome:
         return "http"
     failed = len(good) < len(view.exchanges) or any((exchange.status or 0) >= SERVER_ERROR for exchange in good)
     return "degraded" if failed else "ok"
+
+
+def unasked(error: str | None) -> bool:
+    """Whether a name has no address because no resolver answered."""
+    return any(words in (error or "") for words in UNASKED)
 
 
 def of_error(exchanges: Sequence[Exchange]) -> Outcome:

@@ -9,7 +9,7 @@ from hopscope.analysis import reach, split
 from hopscope.analysis.delay import delay
 from hopscope.analysis.instants import iso, iso_or_none, milliseconds
 from hopscope.analysis.loss import loss
-from hopscope.analysis.path import Count, LossAlong, Step, arrived, count, distance, ended
+from hopscope.analysis.path import ANSWERED, Count, LossAlong, Step, arrived, count, distance, ended
 from hopscope.analysis.views import Fated, HttpView, PathView, SeriesView, checks
 from hopscope.model.limits import MS, SECOND
 from hopscope.model.record import Clock, Named, Probe, SelfCheck
@@ -30,14 +30,12 @@ from hopscope.model.report import (
     PingResult,
     PingSample,
     Responder,
-    SampleOutcome,
     Samples,
     TraceResult,
 )
 from hopscope.model.sample import Sample
 
 LEAST_FOR_A_LABEL = 10
-ANSWERED: frozenset[SampleOutcome] = frozenset({"replied", "refused"})
 LABEL_ORDER: tuple[Label, ...] = (
     "lossy-from", "slow-from", "varying-from", "replies-limited", "silent", "not-enough-data", "ok"
 )  # fmt: skip

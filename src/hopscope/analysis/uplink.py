@@ -21,8 +21,6 @@ MEASURING = frozenset({"run", "check", "compare"})
 LEAST_TARGETS = 3
 BEYOND_GATEWAY = 2
 """The first TTL that is not the gateway's."""
-NO_RESOLVER = "Temporary failure"
-"""How a resolver that cannot be asked is told from one that knows no such name (EAI_AGAIN, RFC 3493 §6.1)."""
 
 
 def accused(book: Book, cases: Sequence[Case]) -> dict[str, str]:
@@ -85,7 +83,7 @@ def _all_targets(mine: Sequence[Case], planned: int) -> Iterator[str]:
 def _works(case: Case) -> bool:
     """Whether anything that was measured says that the way out is fine."""
     if case.address is None:
-        return case.resolved is None or NO_RESOLVER not in (case.resolved.error or "")
+        return case.resolved is None or not reach.unasked(case.resolved.error)
     tried = any(view.counted for view in case.series) or any(view.exchanges for view in case.exchanged)
     if not tried or case.served or any(reach.refusing(view) for view in case.series):
         return True

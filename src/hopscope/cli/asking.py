@@ -1,6 +1,5 @@
 """What the command line names, as a plan; and the plan carried out, printed, and turned into an exit code."""
 
-from ipaddress import ip_address
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from hopscope.cli.options import Format
 from hopscope.cli.output import exit_code, show
 from hopscope.cli.session import measure
 from hopscope.errors import UsageError
-from hopscope.model.plan import Budget, Plan, Target, Vantage, family_of
+from hopscope.model.plan import Budget, Plan, Target, Vantage, family_of, is_address
 from hopscope.sinks import file
 
 PORT_DIGITS = 5
@@ -24,15 +23,6 @@ def named(shape: Target, text: str) -> Target:
         message = f"{spec.host} is an IPv{family_of(spec.host)} address, and -{shape.family} asks for the other family"
         raise UsageError(message, f"leave out -{shape.family}")
     return replace(shape, name=text, host=spec.host, port=shape.port or spec.port, url=spec.url)
-
-
-def is_address(host: str) -> bool:
-    """Whether a host is an address and no name."""
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 def headers(given: list[str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:

@@ -147,11 +147,10 @@ def _refuse_unready(target: "Target") -> None:
 
 def _refuse_families(target: "Target", source: str | None) -> None:
     """An address that is dialled, -4 or -6, and --source are of one family. Raises UsageError."""
-    from hopscope.cli import asking
-    from hopscope.model.plan import family_of
+    from hopscope.model.plan import family_of, is_address
 
     host = target.resolve_to or target.host
-    dialled = family_of(host) if asking.is_address(host) else None
+    dialled = family_of(host) if is_address(host) else None
     if dialled is not None and target.family not in {None, dialled}:
         message = f"{host} is an IPv{dialled} address, and -{target.family} asks for the other family"
         raise UsageError(message, f"leave out -{target.family}")

@@ -5,7 +5,6 @@ that is left, so that silence at every layer still leaves a whole verdict before
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Final
 
@@ -30,6 +29,7 @@ from hopscope.model.plan import (
     Task,
     TraceTask,
     family_of,
+    is_address,
 )
 from hopscope.model.record import Resolved
 from hopscope.model.sample import Book, Sample
@@ -102,7 +102,7 @@ def _without_address(plan: Plan, book: Book, target: Target, lookup: ResolveTask
     gateways = series(book, "gateway")
     for task, routed in routes(book):
         mine = (task.target, task.vantage) == (target.name, lookup.vantage) and task.address is None
-        if not mine or routed.gateway is None or _is_address(lookup.host):
+        if not mine or routed.gateway is None or is_address(lookup.host):
             continue
         yield _echoes(plan, target, lookup.vantage, routed.gateway)
         who = (target.name, lookup.vantage, routed.gateway)
@@ -110,15 +110,6 @@ def _without_address(plan: Plan, book: Book, target: Target, lookup: ResolveTask
         view = next((one for one in alike if _is_silent(one)), None)
         if view is not None:
             yield RouteTask(target=target.name, vantage=lookup.vantage, reason=SILENT_GATEWAY, family=target.family)
-
-
-def _is_address(host: str) -> bool:
-    """Whether a host needs no lookup."""
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 def _is_silent(gateway: SeriesView) -> bool:

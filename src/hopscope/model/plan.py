@@ -4,6 +4,7 @@ Nothing here knows how a file is written or a packet is sent. Durations are whol
 milliseconds (`_ms`) or ratios 0..1. `None` means "not set": the default belongs to whoever acts on the value.
 """
 
+from ipaddress import ip_address
 from typing import Literal
 
 from msgspec import Struct
@@ -22,6 +23,15 @@ ICMP_FLOWS = 4
 def family_of(address: str) -> Family:
     """4 or 6, by how an address is written."""
     return 6 if ":" in address else 4
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an address, with or without a zone, and no name."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 class Site(Struct, frozen=True, kw_only=True):

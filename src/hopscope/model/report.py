@@ -17,9 +17,13 @@ SCHEMA = "hopscope/1"
 Severity = Literal["info", "warning", "unknown", "critical"]
 Status = Literal["ok", "warning", "unknown", "critical"]
 Confidence = Literal["shown", "likely", "undecided"]
+SURENESS: tuple[Confidence, ...] = ("shown", "likely", "undecided")
+"""The surest first."""
 Outcome = Literal[
     "ok", "degraded", "dns", "refused", "timeout", "unreachable", "prohibited", "tls", "http", "client-limited"
 ]
+HEARD: frozenset[Outcome] = frozenset({"ok", "degraded", "client-limited"})
+"""Outcomes of what was answered as it should be; a refusal is no round trip of the target's."""
 SampleOutcome = Literal["replied", "lost", "late", "unsent", "refused", "unreachable", "void"]
 Label = Literal["lossy-from", "slow-from", "varying-from", "replies-limited", "silent", "not-enough-data", "ok"]
 FindingKind = Literal[
@@ -524,6 +528,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     evidence: Evidence
     changes_mind: str
     next_step: str
+
+
+DID_NOT_MEASURE = frozenset({"vantage-failed", "quota", "skipped"})
+"""Outcomes of places that say nothing of any target (method 6.1)."""
 
 
 class VantageReport(Struct, frozen=True, kw_only=True):

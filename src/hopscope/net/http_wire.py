@@ -4,7 +4,6 @@ Holding makes head and body leave in one send, so that "last byte sent" is one i
 later on its own account (acknowledged settings, windows) is no part of the request and moves none of its marks.
 """
 
-import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from hopscope.wire.head import Http1Scanner, Http2Scanner, Scanner
 FIRST_BYTES = 64
 MOST_BEFORE_HEAD_BYTES = 256 << 10
 """Interim answers (RFC 9110 §15.2) and frames of HTTP/2 that go on without end are no answer."""
-READS_A_TURN = 64
-"""A server that never lets us wait must not keep deadlines and signals from being heard."""
 ALPN = {True: ["h2", "http/1.1"], False: ["http/1.1"]}
 
 
@@ -76,7 +73,6 @@ class Wire(httpcore.AsyncNetworkStream):
         self._insecure = insecure
         self._tls: tuple[ssl.SSLContext, str] | None = None
         self._held = b""
-        self._reads = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """The next plaintext, after sending what is held. A server may answer and close before it has read it all."""
@@ -93,9 +89,6 @@ class Wire(httpcore.AsyncNetworkStream):
         if self.progress.head is None and self.progress.bytes_down > MOST_BEFORE_HEAD_BYTES:
             detail = f"no final response header within {MOST_BEFORE_HEAD_BYTES >> 10} KiB"
             raise UnansweredError("http", detail)
-        self._reads += 1
-        if not self._reads % READS_A_TURN:
-            await asyncio.sleep(0)
         return got.data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:

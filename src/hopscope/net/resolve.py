@@ -5,13 +5,12 @@ resolver could fill.
 """
 
 import asyncio
-import ipaddress
 import socket
 import threading
 
 from msgspec import Struct
 
-from hopscope.model.plan import Family, family_of
+from hopscope.model.plan import Family, family_of, is_address
 from hopscope.net.ports import Clock
 
 MAX_ADDRESSES = 64
@@ -27,11 +26,7 @@ class Answers(Struct, frozen=True):
 
 def literal(host: str) -> str | None:
     """The host if it is an address (a zone is kept), else `None`."""
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return host
+    return host if is_address(host) else None
 
 
 async def lookup(host: str, family: Family | None, clock: Clock) -> Answers:

@@ -6,12 +6,10 @@ A fault seen from several places is one card that names them all, with the sente
 from collections.abc import Iterator
 
 from hopscope.analysis.alike import Alike, grouped, places
-from hopscope.model.report import Confidence, FailureReport, Finding, Report
+from hopscope.model.report import SURENESS, FailureReport, Finding, Report
 from hopscope.render import terms, words
 from hopscope.render.blocks import Block, Card, Field, Heading, Items, Tone
 from hopscope.render.words import clean, sentence
-
-LEAST_SURE_LAST: tuple[Confidence, ...] = ("shown", "likely", "undecided")
 
 
 def findings(report: Report) -> Iterator[Block]:
@@ -30,11 +28,11 @@ def findings(report: Report) -> Iterator[Block]:
 
 def _card(group: Alike) -> Card:
     first = group[0]
-    surest_last = max(group, key=lambda one: LEAST_SURE_LAST.index(one.confidence))
+    least_sure = max(group, key=lambda one: SURENESS.index(one.confidence))
     fields = list(_told(group, "What", [sentence(one.why) for one in group], "plain"))
     fields += _told(group, "Where", [words.place(one) or "" for one in group], "plain")
     fields.append(Field("Whose", words.owner(first.owner)))
-    fields.append(Field("How sure", words.sureness(surest_last)))
+    fields.append(Field("How sure", words.sureness(least_sure)))
     if first.next_step:
         fields.append(Field("Next step", sentence(first.next_step), "strong"))
     fields += _told(group, "Numbers", [words.evidence(one.evidence) for one in group], "quiet")

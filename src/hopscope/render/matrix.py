@@ -7,6 +7,8 @@ nothing of the target. Only drawn where there are several places.
 from collections.abc import Iterator
 
 from hopscope.model.report import (
+    DID_NOT_MEASURE,
+    HEARD,
     Delay,
     Finding,
     HttpResult,
@@ -24,8 +26,6 @@ from hopscope.render.words import cell_ms, clean
 
 NAME_LENGTH = 24
 LEAST_PLACES = 2
-ANSWERED = frozenset({"ok", "degraded", "client-limited"})
-"""Outcomes of a series that was answered; a refusal is no round trip of the target's."""
 Pair = tuple[str, str]
 """A target and a place."""
 
@@ -34,7 +34,7 @@ def blocks(report: Report) -> Iterator[Block]:
     """The table; nothing where one place measured alone."""
     if len(report.vantages) < LEAST_PLACES or not report.targets:
         return
-    failed = {one.name for one in report.vantages if one.outcome in terms.DID_NOT_MEASURE}
+    failed = {one.name for one in report.vantages if one.outcome in DID_NOT_MEASURE}
     measured: dict[Pair, list[Measured]] = {}
     for result in report.measured:
         measured.setdefault((result.target, result.vantage), []).append(result)
@@ -80,7 +80,7 @@ def _path(results: list[Measured]) -> tuple[Delay | None, Loss | None]:
     """Delay and loss of the series that was answered, by ICMP if it was; else of the trace, else of the requests."""
     pings = sorted((one for one in results if isinstance(one, PingResult)), key=_not_icmp)
     for ping in pings:
-        if ping.outcome in ANSWERED:
+        if ping.outcome in HEARD:
             return ping.delay, ping.loss
     for trace in results:
         if isinstance(trace, TraceResult) and trace.end_to_end.loss.received:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hopscope.analysis import say
 from hopscope.model.report import (
+    DID_NOT_MEASURE,
     ClaimReport,
     HttpResult,
     Measured,
@@ -60,7 +61,7 @@ def outline(report: Report, *, brief: bool = False) -> Document:
 def _run(report: Report) -> Iterator[str]:
     if report.partial:
         yield "This run was cut short: it is judged by what had been measured until then."
-    places = [clean(vantage.name) for vantage in report.vantages if vantage.outcome not in terms.DID_NOT_MEASURE]
+    places = [clean(vantage.name) for vantage in report.vantages if vantage.outcome not in DID_NOT_MEASURE]
     parts = [
         f"hopscope {clean(report.tool_version)}",
         clean(report.command),

@@ -142,8 +142,6 @@ ERRORS: dict[ErrorClass, str] = {
     "bug": "a bug in hopscope",
 }
 
-DID_NOT_MEASURE = frozenset({"vantage-failed", "quota", "skipped"})
-
 ADVICE: dict[Advice, str] = {"buy": "Buy", "ask": "Ask first", "avoid": "Avoid"}
 
 METRICS: dict[str, str] = {

@@ -24,7 +24,6 @@ RUN_ROUNDS = 20
 ROUND_INTERVAL_NS = 500 * MS
 ROUTER_SPACING_NS = 200 * MS
 """Method 3.1: by default no router is asked more than 5/s in all; traces of a vantage share its first hops."""
-TRACED_PORT = 443
 FALLBACK_PORTS = (443, 80)
 """Asked by TCP where no port is named."""
 COLD, HOT = 3, 10
@@ -78,7 +77,7 @@ def trace(plan: Plan, target: Target, vantage: str, address: str) -> TraceTask:
         address=address,
         family=family_of(address),
         protocol=protocol,
-        port=None if protocol == "icmp" else target.port or TRACED_PORT,
+        port=None if protocol == "icmp" else target.port or FALLBACK_PORTS[0],
         rounds=target.rounds or RUN_ROUNDS,
         interval_ns=target.round_interval_ns or max(ROUND_INTERVAL_NS, tracing * ROUTER_SPACING_NS),
         threshold_ns=target.threshold_ns,

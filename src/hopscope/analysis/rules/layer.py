@@ -23,8 +23,6 @@ YOU = Owner(role="you", name="this host up to its gateway")
 SLOW_LOOKUP_NS = SECOND
 LEAST_LOOP = 4
 """TTLs at which the same two routers must alternate."""
-UNASKED = ("Temporary failure", "no answer within")
-"""How a resolver that cannot be asked is told from one that knows no such name (EAI_AGAIN, RFC 3493 §6.1)."""
 
 
 def interface_fault(case: Case) -> Iterator[Finding]:
@@ -150,7 +148,7 @@ def name_fails(case: Case) -> Iterator[Finding]:
     """The name has no address; who was asked, and whether anybody answered."""
     for one in dns_failed(case) if case.layered else ():
         resolvers = ", ".join(case.resolved.resolvers) if case.resolved is not None else ""
-        unasked = any(words in str(one.evidence["error"]) for words in UNASKED)
+        unasked = reach.unasked(str(one.evidence["error"]))
         asked = f" (asked: {resolvers})" if resolvers else ""
         yield replace(
             one,

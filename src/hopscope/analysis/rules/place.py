@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from hopscope.analysis.case import Case
 from hopscope.analysis.distance import floor_ms, great_circle_km, place_of_site
-from hopscope.analysis.path import arrived
-from hopscope.analysis.results import ANSWERED
+from hopscope.analysis.path import ANSWERED, arrived
 from hopscope.analysis.rules.find import finding
 from hopscope.analysis.say import ms
 from hopscope.model.limits import MS
